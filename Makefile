@@ -1,0 +1,31 @@
+# Two commands do everything on a machine that has Python: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
+
+.PHONY: demo test clean
+
+demo: .venv/demo-installed
+	$(BIN)/newfound demo
+
+test: .venv/test-installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+# The stamps stand for "installed from this pyproject.toml": a second run installs nothing.
+.venv/demo-installed: .venv/created pyproject.toml constraints/cpu.txt
+	$(PIP_INSTALL) -e '.[cli]'
+	@touch $@
+
+.venv/test-installed: .venv/created pyproject.toml constraints/cpu.txt
+	$(PIP_INSTALL) -e '.[cli,dev]'
+	@touch $@
+
+.venv/created:
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,34 @@
+"""newfound finds the categories that your labels don't have yet.
+
+>>> from newfound import SplitMergeMixture
+>>> mixture = SplitMergeMixture(random_state=0).fit(X, y)  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from newfound.mixture.kmeans import SemiSupervisedKMeans
+    from newfound.projection import Projection
+
+#: Public name → module. Resolved on first use, so that `import newfound` stays light.
+_HOMES = {
+    "Projection": "newfound.projection",
+    "SemiSupervisedKMeans": "newfound.mixture.kmeans",
+}
+
+__all__ = ["Projection", "SemiSupervisedKMeans", "__version__"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    if name not in _HOMES:
+        raise AttributeError(f"module 'newfound' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,43 @@
+"""What goes wrong, in words: what was given, what is expected, what to do."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+class InputError(ValueError):
+    """The data or a setting cannot be used; the message says what to do instead."""
+
+
+class MissingExtraError(ImportError):
+    """A part of newfound needs packages that are not installed; the message has the command."""
+
+
+class DiscoveryWarning(UserWarning):
+    """The result stands, but on weaker ground than usual; the message says why."""
+
+
+def require(module: str, extra: str) -> ModuleType:
+    """Import `module`, or say which pip command brings it.
+
+    Parameters
+    ----------
+    module : str
+        Dotted name of the module to import.
+    extra : str
+        The extra of this package that installs it.
+
+    Returns
+    -------
+    ModuleType
+        The imported module.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{module!r} could not be imported ({error}). "
+            f"This part of newfound needs the extra '{extra}': "
+            f"pip install 'newfound[{extra}]'"
+        ) from error

@@ -1,0 +1,127 @@
+"""Rows in blocks, rows by content, and the nearest of a few centres.
+
+Nothing here allocates in proportion to rows × centres: distances are worked out block by block.
+Random draws refer to what a row holds, not to where it stands, so that the order of the rows
+does not change a result (rule R7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Floats = npt.NDArray[np.floating]
+Ints = npt.NDArray[np.int64]
+
+#: Bytes of one block of intermediate results; small enough to stay in a core's cache.
+BLOCK_BYTES = 1 << 22
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield slices over `n_rows` rows such that a float64 block of `n_columns` fits the buffer."""
+    step = max(16, BLOCK_BYTES // (8 * max(1, n_columns)))
+    for start in range(0, n_rows, step):
+        yield slice(start, min(start + step, n_rows))
+
+
+def row_keys(X: Floats) -> npt.NDArray[np.uint64]:
+    """Hash the content of each row to 64 bits; equal rows of float32 and float64 agree."""
+    multipliers = np.random.default_rng(0x6E6577).integers(
+        1, 2**63, size=X.shape[1], dtype=np.uint64
+    ) * np.uint64(2) + np.uint64(1)
+    keys = np.empty(len(X), dtype=np.uint64)
+    for block in row_blocks(*X.shape):
+        # + 0.0 makes -0.0 and 0.0 one number
+        words = (X[block].astype(np.float64) + 0.0).view(np.uint64)
+        keys[block] = mix((mix(words) * multipliers).sum(axis=1, dtype=np.uint64))
+    return keys
+
+
+def mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Scramble 64-bit keys (the finaliser of splitmix64); wraps around on purpose."""
+    keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return keys ^ (keys >> np.uint64(31))
+
+
+def nearest_centre(X: Floats, centres: Floats) -> tuple[Ints, Floats]:
+    """Find the centre nearest to each row.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    centres : ndarray of shape (K, d)
+        Centres.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,)
+        Index of the nearest centre.
+    squared_distances : ndarray of shape (n,)
+        Squared Euclidean distance to it.
+    """
+    labels = np.empty(len(X), dtype=np.int64)
+    squared = np.empty(len(X), dtype=X.dtype)
+    origin, shifted, half_norms = _around_origin(centres, X.dtype)
+    for block in row_blocks(len(X), max(centres.shape)):
+        rows = X[block] - origin
+        scores = rows @ shifted.T
+        scores -= half_norms
+        best = scores.argmax(axis=1)
+        labels[block] = best
+        squared[block] = (
+            np.einsum("ij,ij->i", rows, rows) - 2 * scores[np.arange(len(best)), best]
+        ).clip(min=0)
+    return labels, squared
+
+
+def squared_distances(X: Floats, centres: Floats) -> Floats:
+    """Squared Euclidean distances of all rows to a few centres, shape (n, K)."""
+    squared = np.empty((len(X), len(centres)), dtype=X.dtype)
+    origin, shifted, half_norms = _around_origin(centres, X.dtype)
+    for block in row_blocks(len(X), max(centres.shape)):
+        rows = X[block] - origin
+        out = squared[block]
+        np.matmul(rows, shifted.T, out=out)
+        out -= half_norms
+        out *= -2
+        norms = np.einsum("ij,ij->i", rows, rows)[:, None]
+        out += norms
+        _mend_cancelled(out, norms, rows, shifted)
+    return squared
+
+
+def _mend_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -> None:
+    """Work out by plain differences the distances that |x|² - 2x·c + |c|² has no digits for."""
+    cancelled = out <= np.sqrt(np.finfo(out.dtype).eps) * norms
+    which, centre = np.nonzero(cancelled)
+    for part in row_blocks(len(which), rows.shape[1]):
+        difference = rows[which[part]] - centres[centre[part]]
+        out[which[part], centre[part]] = np.einsum("ij,ij->i", difference, difference)
+    np.maximum(out, 0, out=out)
+
+
+def _around_origin(centres: Floats, dtype: npt.DTypeLike) -> tuple[Floats, Floats, Floats]:
+    """Shift the origin into the data, so that |x - c|² does not cancel digits."""
+    origin = centres.mean(axis=0, dtype=np.float64)
+    shifted = (centres - origin).astype(dtype)
+    return origin.astype(dtype), shifted, np.einsum("ij,ij->i", shifted, shifted) / 2
+
+
+def sum_by_label(X: Floats, labels: Ints, n_labels: int, weights: Floats) -> Floats:
+    """Add up the weighted rows of each label; float64, shape (n_labels, d)."""
+    sums = np.zeros((n_labels, X.shape[1]))
+    for block in row_blocks(*X.shape):
+        sums += one_hot(labels[block], n_labels, weights[block]).T @ X[block]
+    return sums
+
+
+def one_hot(labels: Ints, n_labels: int, weights: Floats) -> sparse.csr_array:
+    """Sparse (rows × labels) matrix of weights; its transpose times X adds up rows."""
+    return sparse.csr_array(
+        (weights, labels, np.arange(len(labels) + 1)), shape=(len(labels), n_labels)
+    )

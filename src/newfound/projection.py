@@ -1,0 +1,185 @@
+"""From features to the space the mixture works in: unit length, q directions, unit length.
+
+The paper projects v = Vᵀz on the q first principal directions of a mini-batch. Here the basis is
+fitted once on all features (deviation 1 in docs/deviations.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import linalg
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.covariance import ledoit_wolf
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from newfound.errors import InputError
+from newfound.labels import UNLABELLED, encode_labels
+
+Floats = npt.NDArray[np.floating]
+
+#: Up to this many columns the basis is exact, from the (d, d) covariance; above, randomised.
+EXACT_COLUMNS = 2048
+_BLOCK_ROWS = 4096
+
+
+def unit_rows(X: Floats) -> Floats:
+    """Scale each row to length 1; a row of zeros stays as it is."""
+    largest = np.abs(X).max(axis=1, keepdims=True)
+    scaled = X / np.where(largest > 0, largest, 1)  # first, so that no square over- or underflows
+    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+    scaled /= np.where(norms > 0, norms, 1)
+    return scaled
+
+
+class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Unit-length rows on their first principal directions, at unit length again.
+
+    Parameters
+    ----------
+    n_directions : int, default=128
+        Number of principal directions q; reduced to ``min(n - 1, d)`` where that is less.
+    whiten : bool, default=False
+        Divide by the pooled within-class covariance of the labelled rows (with Ledoit-Wolf
+        shrinkage), so that directions in which one class varies count less.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_directions_, d)
+        The directions, ordered by variance; the largest entry of each is positive.
+    mean_ : ndarray of shape (d,)
+        Mean of the unit-length rows.
+    explained_variance_ratio_ : ndarray of shape (n_directions_,)
+        Share of the variance along each direction.
+    n_directions_ : int
+        Directions that were kept.
+    whitening_ : ndarray of shape (n_directions_, n_directions_) or None
+        Multiplied from the right when `whiten` is set.
+    """
+
+    def __init__(self, n_directions: int = 128, *, whiten: bool = False) -> None:
+        self.n_directions = n_directions
+        self.whiten = whiten
+
+    def fit(self, X: npt.ArrayLike, y: Any = None) -> Projection:  # noqa: ANN401
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features.
+        y : array-like of shape (n,), optional
+            Partial labels; read by `whiten` only.
+
+        Returns
+        -------
+        Projection
+            This transformer.
+        """
+        if not isinstance(self.n_directions, (int, np.integer)) or self.n_directions < 1:
+            raise InputError(
+                f"n_directions must be a whole number of at least 1; got {self.n_directions!r}."
+            )
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        q = min(self.n_directions, len(X) - 1, X.shape[1])
+        find_basis = _exact_basis if X.shape[1] <= EXACT_COLUMNS else _randomised_basis
+        self.mean_, directions, variances, total = find_basis(X, q)
+        self.components_ = _fix_signs(directions)
+        self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(q)
+        self.n_directions_ = self._n_features_out = q
+        self.whitening_ = self._fit_whitening(X, y) if self.whiten else None
+        return self
+
+    def transform(self, X: npt.ArrayLike) -> Floats:
+        """Project rows, shape (n, n_directions_), in the precision of X."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        projected = np.empty((len(X), self.n_directions_), dtype=X.dtype)
+        for start in range(0, len(X), _BLOCK_ROWS):
+            block = self._project(X[start : start + _BLOCK_ROWS])
+            if self.whitening_ is not None:
+                block = block @ self.whitening_
+            projected[start : start + _BLOCK_ROWS] = unit_rows(block)
+        return projected
+
+    def _project(self, X: Floats) -> Floats:
+        """Coordinates of unit-length rows along the directions, in float64."""
+        coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T
+        return coordinates
+
+    def _fit_whitening(self, X: Floats, y: Any) -> Floats:  # noqa: ANN401
+        """Inverse square root of the labelled classes' pooled within-class covariance."""
+        codes = encode_labels(y, len(X)).codes
+        labelled = codes != UNLABELLED
+        sizes = np.bincount(codes[labelled])
+        if not (sizes > 1).any():
+            raise InputError(
+                "whiten=True needs a known class with at least 2 labelled rows; "
+                f"y labels {int(labelled.sum())} rows. Label more rows or set whiten=False."
+            )
+        rows, codes = self._project(X[labelled]), codes[labelled]
+        means = np.zeros((len(sizes), rows.shape[1]))
+        np.add.at(means, codes, rows)
+        residuals = rows - (means / sizes[:, None])[codes]
+        covariance, _ = ledoit_wolf(residuals, assume_centered=True)
+        covariance *= len(residuals) / max(1, len(residuals) - len(sizes))
+        values, vectors = linalg.eigh(covariance)
+        floor = 1e-10 * max(values.max(), np.finfo(float).tiny)
+        return (vectors / np.sqrt(values.clip(min=floor))) @ vectors.T
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _blocks(X: Floats) -> Any:  # noqa: ANN401
+    """Unit-length rows in float64, block by block."""
+    for start in range(0, len(X), _BLOCK_ROWS):
+        yield unit_rows(X[start : start + _BLOCK_ROWS].astype(np.float64))
+
+
+def _mean_of_units(X: Floats) -> Floats:
+    mean: Floats = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
+    return mean
+
+
+def _exact_basis(X: Floats, q: int) -> tuple[Floats, Floats, Floats, float]:
+    """Mean, directions (q, d), their variances and the total variance, from the covariance."""
+    mean = _mean_of_units(X)
+    scatter = np.zeros((X.shape[1], X.shape[1]))
+    for block in _blocks(X):
+        block -= mean
+        scatter += block.T @ block
+    d = len(scatter)
+    values, vectors = linalg.eigh(scatter, subset_by_index=[d - q, d - 1])
+    return mean, vectors.T[::-1], values[::-1].clip(min=0) / len(X), np.trace(scatter) / len(X)
+
+
+def _randomised_basis(X: Floats, q: int) -> tuple[Floats, Floats, Floats, float]:
+    """Like `_exact_basis` by subspace iteration: memory d × (q + 16), never d × d."""
+    mean = _mean_of_units(X)
+    rng = np.random.default_rng(0)  # a fixed start: the same data, the same basis
+    basis = linalg.qr(rng.standard_normal((X.shape[1], q + 16)), mode="economic")[0]
+    total = 0.0
+    for _ in range(5):
+        image, total = np.zeros_like(basis), 0.0
+        for block in _blocks(X):
+            block -= mean
+            image += block.T @ (block @ basis)
+            total += float(np.einsum("ij,ij->", block, block))
+        basis = linalg.qr(image, mode="economic")[0]
+    small = sum((block_basis := (block - mean) @ basis).T @ block_basis for block in _blocks(X))
+    values, rotation = linalg.eigh(small)
+    directions = (basis @ rotation).T[::-1][:q]
+    return mean, directions, values[::-1][:q].clip(min=0) / len(X), total / len(X)
+
+
+def _fix_signs(directions: Floats) -> Floats:
+    """Flip directions so that the entry of largest magnitude is positive."""
+    largest = np.abs(directions).argmax(axis=1)
+    signs = np.sign(directions[np.arange(len(directions)), largest])
+    fixed: Floats = directions * np.where(signs == 0, 1, signs)[:, None]
+    return fixed
