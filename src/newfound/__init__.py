@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from newfound.mixture.estimator import SplitMergeMixture
     from newfound.mixture.kmeans import SemiSupervisedKMeans
     from newfound.projection import Projection
 
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Projection": "newfound.projection",
     "SemiSupervisedKMeans": "newfound.mixture.kmeans",
+    "SplitMergeMixture": "newfound.mixture.estimator",
 }
 
-__all__ = ["Projection", "SemiSupervisedKMeans", "__version__"]
+__all__ = ["Projection", "SemiSupervisedKMeans", "SplitMergeMixture", "__version__"]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

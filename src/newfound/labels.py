@@ -48,26 +48,26 @@ class PartialLabels:
         """K^l, the number of known classes."""
         return len(self.classes)
 
-    def names_of(self, labels: npt.ArrayLike) -> npt.NDArray[np.object_]:
-        """Give each row the name of its category.
 
-        Parameters
-        ----------
-        labels : array-like of int, shape (n,)
-            Category of each row: the first K^l are the known classes, the others are novel.
+def category_names(classes: npt.NDArray[Any], n_components: int) -> npt.NDArray[np.object_]:
+    """Name every category: the known classes as they were given, then ``new-001``, ``new-002`` …
 
-        Returns
-        -------
-        ndarray of object, shape (n,)
-            The class as it was given for known categories, ``new-001``, ``new-002`` … for
-            novel ones.
-        """
-        labels = np.asarray(labels)
-        n_novel = max(0, int(labels.max(initial=-1)) + 1 - self.n_known)
-        names = np.empty(self.n_known + n_novel, dtype=object)
-        names[: self.n_known] = self.classes.tolist()
-        names[self.n_known :] = [f"new-{i:03d}" for i in range(1, n_novel + 1)]
-        return names[labels]
+    Parameters
+    ----------
+    classes : ndarray of shape (K^l,)
+        The known classes.
+    n_components : int
+        Number of categories K, known and novel.
+
+    Returns
+    -------
+    ndarray of object, shape (K,)
+        ``category_names(...)[labels]`` names the category of each row.
+    """
+    names = np.empty(n_components, dtype=object)
+    names[: len(classes)] = classes.tolist()
+    names[len(classes) :] = [f"new-{i:03d}" for i in range(1, n_components - len(classes) + 1)]
+    return names
 
 
 def encode_labels(y: Any, n_rows: int | None = None) -> PartialLabels:  # noqa: ANN401

@@ -7,18 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
 from newfound.mixture.rows import (
     Floats,
     Ints,
@@ -52,7 +48,10 @@ class _Partition(NamedTuple):
 
 
 class SemiSupervisedKMeans(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    PartiallyLabelledClusterMixin,
+    BaseEstimator,
 ):
     """K-means in which labelled rows never leave the cluster of their class.
 
@@ -81,6 +80,8 @@ class SemiSupervisedKMeans(
         Mean of the rows of each cluster, labelled and assigned.
     classes_ : ndarray of shape (K^l,)
         The known classes, as they were given.
+    category_names_ : ndarray of object, shape (n_components_,)
+        Name of each cluster: its class, or ``new-001`` … for novel ones.
     n_known_, n_novel_, n_components_ : int
         K^l, the number of other clusters, and their sum.
     prototypes_ : ndarray of shape (n_components_, d)
@@ -223,12 +224,6 @@ class SemiSupervisedKMeans(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def check_positive_int(name: str, value: Any) -> None:  # noqa: ANN401
-    """Raise unless `value` is a whole number of at least 1."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{name} must be a whole number of at least 1; got {value!r}.")
 
 
 def fit_labels(

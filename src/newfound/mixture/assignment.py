@@ -1,0 +1,100 @@
+"""Which row belongs to which component: the nearest prototype, or EM of the whole mixture."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.special import logsumexp
+
+from newfound.labels import UNLABELLED
+from newfound.mixture.prior import NIWPrior
+from newfound.mixture.rows import Floats, Ints, nearest_centre, row_blocks, sum_by_label
+from newfound.mixture.split_merge import number_components
+from newfound.mixture.stats import Doubles, GaussianStats
+
+#: Rounds of assignment and re-estimation between two passes of moves.
+N_ROUNDS = 5
+
+
+def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles:
+    """Prototypes μ: the labelled mean of a known class, the mean of all rows of a novel one."""
+    n_components = max(int(labels.max()) + 1, n_known)
+    counted = ((codes != UNLABELLED) | (labels >= n_known)).astype(V.dtype)
+    sums = sum_by_label(V, labels, n_components, counted)
+    return sums / np.bincount(labels, counted, minlength=n_components)[:, None]
+
+
+def assign_nearest(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Ints:
+    """Alternate prototypes and nearest-prototype labels; labelled rows stay, empty ones go."""
+    for _ in range(N_ROUNDS):
+        prototypes = prototypes_of(V, codes, labels, n_known)
+        nearest = nearest_centre(V, prototypes.astype(V.dtype))[0]
+        nearest = np.where(codes == UNLABELLED, nearest, codes)
+        nearest = number_components(nearest, n_known)[nearest]
+        if np.array_equal(nearest, labels):
+            break
+        labels = nearest
+    return labels
+
+
+def assign_soft(V: Floats, codes: Ints, labels: Ints, n_known: int, prior: NIWPrior) -> Ints:
+    """EM of the mixture with covariances shrunk by the prior; the argmax is the partition.
+
+    The first M-step takes the given partition, the later ones the responsibilities. Labelled
+    rows keep responsibility 1 for their class throughout.
+    """
+    n_components = max(int(labels.max()) + 1, n_known)
+    stats = GaussianStats.from_labels(V, labels, n_components)
+    for _ in range(N_ROUNDS):
+        means, covariances, weights = mixture_parameters(stats, prior)
+        joint = log_joint(V, means, covariances, weights)
+        joint -= logsumexp(joint, axis=1, keepdims=True)
+        responsibilities = np.exp(joint, out=joint)
+        labelled = np.flatnonzero(codes != UNLABELLED)
+        responsibilities[labelled] = 0
+        responsibilities[labelled, codes[labelled]] = 1
+        stats = _weighted_stats(V, responsibilities)
+    labels = responsibilities.argmax(axis=1)
+    return number_components(labels, n_known)[labels]
+
+
+def mixture_parameters(stats: GaussianStats, prior: NIWPrior) -> tuple[Doubles, Doubles, Doubles]:
+    """π, μ and Σ of Eq. 4: means of the rows, covariances shrunk by the posterior, shares."""
+    covariances = prior.update(stats).expected_covariance()
+    means = np.where(stats.count[:, None] > 0, stats.mean, prior.m)
+    return means, covariances, stats.count / stats.count.sum()
+
+
+def log_joint(V: Floats, means: Doubles, covariances: Doubles, weights: Doubles) -> Doubles:
+    r"""log [π_i N(z | μ_i, Σ_i)] for all rows and components, shape (n, K).
+
+    The mixture density of Eq. 4 is the sum of its exponentials over i.
+    """
+    n_components, q = means.shape
+    joint = np.empty((len(V), n_components))
+    with np.errstate(divide="ignore"):
+        log_weights = np.log(weights)
+    for component in range(n_components):
+        factor = cholesky(covariances[component], lower=True, check_finite=False)
+        half_log_determinant = np.log(np.diagonal(factor)).sum()
+        constant = log_weights[component] - 0.5 * q * np.log(2 * np.pi) - half_log_determinant
+        for block in row_blocks(len(V), q):
+            centred = (V[block] - means[component]).T
+            scaled = solve_triangular(factor, centred, lower=True, check_finite=False)
+            joint[block, component] = constant - 0.5 * np.einsum("ij,ij->j", scaled, scaled)
+    return joint
+
+
+def _weighted_stats(V: Floats, responsibilities: Doubles) -> GaussianStats:
+    """Statistics of soft components: every row counts with its responsibility."""
+    count = responsibilities.sum(axis=0)
+    mean = (responsibilities.T @ V) / np.maximum(count, np.finfo(float).tiny)[:, None]
+    scatter = np.zeros((len(count), V.shape[1], V.shape[1]))
+    for component in range(len(count)):
+        for block in row_blocks(len(V), V.shape[1]):
+            # rows that a component has no share in cost nothing
+            share = responsibilities[block, component]
+            rows = np.flatnonzero(share > 1e-12)
+            centred = V[block][rows] - mean[component]
+            scatter[component] += (centred * share[rows, None]).T @ centred
+    return GaussianStats(count, mean, scatter)

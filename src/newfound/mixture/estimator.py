@@ -1,0 +1,454 @@
+"""`SplitMergeMixture`: the E-step as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp, softmax
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    DensityMixin,
+    TransformerMixin,
+)
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from newfound.errors import DiscoveryWarning, InputError
+from newfound.labels import PartialLabels, encode_labels
+from newfound.mixture.assignment import (
+    assign_nearest,
+    assign_soft,
+    log_joint,
+    mixture_parameters,
+    prototypes_of,
+)
+from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
+from newfound.mixture.hastings import CountTerm, accept_literal, log_evidence
+from newfound.mixture.kmeans import fit_labels
+from newfound.mixture.prior import NIWPrior
+from newfound.mixture.rows import Floats, Ints, nearest_centre, row_keys, squared_distances
+from newfound.mixture.split_merge import Move, Rules, number_components, split_merge_pass
+from newfound.mixture.stats import Doubles, GaussianStats
+from newfound.projection import Projection
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass of split and merge moves did.
+
+    Attributes
+    ----------
+    n_components : int
+        K after the pass.
+    log_likelihood : float
+        Σ log [Γ(N_i) h(Z_i; θ)] over the components after the pass: the quantity whose
+        difference between two partitions is log H.
+    n_reassigned : int
+        Rows whose component changed in the re-assignment that followed the moves.
+    moves : tuple of Move
+        All proposals, accepted or not.
+    """
+
+    n_components: int
+    log_likelihood: float
+    n_reassigned: int
+    moves: tuple[Move, ...]
+
+
+class _Rows(NamedTuple):
+    """The projected rows, their labels, and the content of the rows they came from."""
+
+    V: Floats
+    partial: PartialLabels
+    keys: npt.NDArray[np.uint64]
+
+
+class _Run(NamedTuple):
+    """One start carried to its end."""
+
+    labels: Ints
+    history: list[Pass]
+    converged: bool
+    log_likelihood: float
+
+
+class SplitMergeMixture(
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    PartiallyLabelledClusterMixin,
+    DensityMixin,
+    BaseEstimator,
+):
+    """Semi-supervised Gaussian mixture that finds its number of components.
+
+    Rows are scaled to unit length and projected on `n_directions` principal directions; then
+    components split and merge by the Hastings ratios of the paper (Eq. 5 and 6) while labelled
+    rows stay with their class. The first K^l components are the known classes in sorted order,
+    the others are novel, the largest first.
+
+    Parameters
+    ----------
+    n_components_init : int, optional
+        K to start from. By default K^l + max(1, K^l // 2), and 10 without any label.
+    n_components : int, optional
+        Total number of categories K, if it is known: the mixture then makes no moves.
+    n_directions : int, default=128
+        Number of principal directions q, reduced to ``min(n - 1, d)`` where that is less.
+    acceptance : {"literal"}, default="literal"
+        How moves are accepted: "literal" with the paper's probability min(1, H).
+    prior : NIWPrior, optional
+        θ, in the projected space. By default it is fitted to the labelled classes.
+    assign : {"nearest", "soft"}, default="nearest"
+        Rows go to the nearest prototype, as in the paper, or to the most probable component
+        of the mixture with full covariances (slower).
+    count_term : {"gamma", "factorial"}, default="gamma"
+        Whether Γ(n) in Eq. 5 and 6 is (n - 1)! or n! as the paper prints.
+    max_passes : int, default=30
+        Most passes of split and merge.
+    n_init : int, default=1
+        Number of starts; the one with the largest log-likelihood is kept.
+    random_state : int, RandomState or None, default=None
+        Seed. Draws depend on what rows hold, not on their order.
+    verbose : int, default=0
+        With 1, a line per pass is printed.
+    callback : callable, optional
+        Called with the `Pass` after each pass.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Component of each row; labelled rows have their class. Never -1.
+    n_known_, n_novel_, n_components_ : int
+        K^l, K^n and K.
+    classes_ : ndarray of shape (K^l,)
+        The known classes, as they were given.
+    category_names_ : ndarray of object, shape (K,)
+        Name of each component: its class, or ``new-001`` … for novel ones.
+    means_, covariances_, weights_ : ndarray
+        μ (K, q), Σ (K, q, q) shrunk by the prior, and π (K,) of Eq. 4.
+    prototypes_ : ndarray of shape (K, q)
+        The paper's prototypes: mean of the labelled rows of a known class, of all rows of a
+        novel one.
+    prior_ : NIWPrior
+        The prior that was used.
+    projection_ : Projection
+        From X to the space of the mixture.
+    n_directions_ : int
+        Directions that were used.
+    history_ : list of Pass
+        K, log-likelihood and moves of each pass.
+    converged_ : bool
+        Whether the last pass accepted no move and moved no row. True when K was given.
+    n_iter_ : int
+        Number of passes.
+    n_features_in_ : int
+        Number of columns of X.
+
+    See Also
+    --------
+    SemiSupervisedKMeans : Clusters with a number of categories that is given.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from newfound import SplitMergeMixture
+    >>> X, y = load_digits(return_X_y=True)
+    >>> mixture = SplitMergeMixture(n_components=10, random_state=0)
+    >>> mixture.fit(X, [digit if digit < 5 else -1 for digit in y]).n_novel_
+    5
+    """
+
+    def __init__(
+        self,
+        n_components_init: int | None = None,
+        *,
+        n_components: int | None = None,
+        n_directions: int = 128,
+        acceptance: Literal["literal"] = "literal",
+        prior: NIWPrior | None = None,
+        assign: Literal["nearest", "soft"] = "nearest",
+        count_term: CountTerm = "gamma",
+        max_passes: int = 30,
+        n_init: int = 1,
+        random_state: Any = None,  # noqa: ANN401
+        verbose: int = 0,
+        callback: Callable[[Pass], object] | None = None,
+    ) -> None:
+        self.n_components_init = n_components_init
+        self.n_components = n_components
+        self.n_directions = n_directions
+        self.acceptance = acceptance
+        self.prior = prior
+        self.assign = assign
+        self.count_term = count_term
+        self.max_passes = max_passes
+        self.n_init = n_init
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callback = callback
+
+    def fit(self, X: npt.ArrayLike, y: Any = None) -> SplitMergeMixture:  # noqa: ANN401
+        """Find the categories.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features, labelled and unlabelled rows together.
+        y : array-like of shape (n,), optional
+            Partial labels; -1, None, NaN or an empty text where a row is unlabelled. Without
+            any label the mixture works unsupervised, and warns.
+
+        Returns
+        -------
+        SplitMergeMixture
+            This estimator.
+        """
+        rows = self._prepare(X, y)
+        random_state = check_random_state(self.random_state)
+        n_start = self._resolve_start(len(rows.V), rows.partial.n_known)
+        best: _Run | None = None
+        for _ in range(self.n_init):
+            start = fit_labels(
+                rows.V, rows.partial.codes, rows.partial.n_known, n_start, random_state
+            )
+            run = self._run(rows, start, random_state)
+            if best is None or run.log_likelihood > best.log_likelihood:
+                best = run
+        assert best is not None
+        return self._finish(rows, best)
+
+    def refit(
+        self,
+        X: npt.ArrayLike,
+        y: Any,  # noqa: ANN401
+        labels: npt.ArrayLike,
+    ) -> SplitMergeMixture:
+        """Find the categories from a given partition instead of a k-means start.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Features; they may have changed since `labels` were found.
+        y : array-like of shape (n,)
+            Partial labels.
+        labels : array-like of int, shape (n,)
+            Component of each row: the first K^l numbers are the known classes in sorted order.
+            Labelled rows are put back into their class.
+
+        Returns
+        -------
+        SplitMergeMixture
+            This estimator.
+        """
+        rows = self._prepare(X, y)
+        start = np.asarray(labels)
+        if start.shape != (len(rows.V),) or start.dtype.kind not in "iu" or start.min() < 0:
+            raise InputError(
+                f"labels must hold one component number >= 0 for each of the {len(rows.V)} rows; "
+                f"got shape {start.shape}, type {start.dtype}."
+            )
+        start = np.where(rows.partial.is_labelled, rows.partial.codes, start)
+        start = number_components(start, rows.partial.n_known)[start]
+        return self._finish(rows, self._run(rows, start, check_random_state(self.random_state)))
+
+    def predict(self, X: npt.ArrayLike) -> Ints:
+        """Component of each row of X, the argmax of `predict_proba`; labels are not looked at."""
+        if self.assign == "soft":
+            return self.predict_proba(X).argmax(axis=1)
+        return self.nearest_prototype(X)
+
+    def predict_proba(self, X: npt.ArrayLike) -> Doubles:
+        """Probability of each component for each row of X, shape (n, K).
+
+        With ``assign="soft"`` the responsibilities of the mixture; with ``assign="nearest"``
+        those of equally probable spherical components of one common variance, of which the
+        nearest prototype is the most probable.
+        """
+        V = self._project(X)
+        if self.assign == "soft":
+            logits = log_joint(V, self.means_, self.covariances_, self.weights_)
+        else:
+            logits = squared_distances(V, self.prototypes_.astype(V.dtype)).astype(np.float64)
+            logits *= -0.5 / self._spherical_variance
+        probabilities: Doubles = softmax(logits, axis=1)
+        return probabilities
+
+    def nearest_prototype(self, X: npt.ArrayLike) -> Ints:
+        """Index of the nearest prototype of each row: the paper's assignment."""
+        V = self._project(X)
+        return nearest_centre(V, self.prototypes_.astype(V.dtype))[0]
+
+    def transform(self, X: npt.ArrayLike) -> Floats:
+        """Distances of the rows to the prototypes in the projected space, shape (n, K)."""
+        V = self._project(X)
+        return np.sqrt(squared_distances(V, self.prototypes_.astype(V.dtype)))
+
+    def score_samples(self, X: npt.ArrayLike) -> Doubles:
+        """Log density of each row under the mixture (Eq. 4), in the projected space."""
+        joint = log_joint(self._project(X), self.means_, self.covariances_, self.weights_)
+        density: Doubles = logsumexp(joint, axis=1)
+        return density
+
+    def score(self, X: npt.ArrayLike, y: Any = None) -> float:  # noqa: ANN401, ARG002
+        """Mean log density of the rows of X; `y` is not used."""
+        return float(self.score_samples(X).mean())
+
+    def _prepare(self, X: npt.ArrayLike, y: Any) -> _Rows:  # noqa: ANN401
+        """Check the settings and the data, project the rows."""
+        self._check_settings()
+        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        partial = encode_labels(y, len(X))
+        if partial.n_known == 0:
+            warnings.warn(
+                "No row is labelled: the mixture works unsupervised, and nothing tells it what "
+                "counts as a category. Label some rows of a few classes for a result to trust.",
+                DiscoveryWarning,
+                stacklevel=3,
+            )
+        self.projection_ = Projection(self.n_directions).fit(X)
+        self.n_directions_ = self.projection_.n_directions_
+        self.classes_ = partial.classes
+        self.n_known_ = partial.n_known
+        return _Rows(self.projection_.transform(X), partial, row_keys(X))
+
+    def _check_settings(self) -> None:
+        for name in ("n_directions", "max_passes", "n_init"):
+            check_positive_int(name, getattr(self, name))
+        for name in ("n_components_init", "n_components"):
+            if getattr(self, name) is not None:
+                check_positive_int(name, getattr(self, name))
+        choices = {
+            "acceptance": ("literal",),
+            "assign": ("nearest", "soft"),
+            "count_term": ("gamma", "factorial"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(
+                    f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}."
+                )
+
+    def _resolve_start(self, n_rows: int, n_known: int) -> int:
+        """K to start from: what was asked for, or the paper's K^l + K^l / 2."""
+        asked = self.n_components if self.n_components is not None else self.n_components_init
+        if asked is None:
+            return min(n_known + max(1, n_known // 2) if n_known else 10, n_rows)
+        name = "n_components_init" if self.n_components is None else "n_components"
+        if asked > n_rows:
+            raise InputError(
+                f"{name}={asked} is more than the n_samples={n_rows} rows of X; "
+                "there cannot be more categories than rows."
+            )
+        if asked < n_known:
+            warnings.warn(
+                f"{name}={asked}, but y names {n_known} known classes: "
+                f"{n_known} components are used.",
+                DiscoveryWarning,
+                stacklevel=3,
+            )
+        return max(asked, n_known)
+
+    def _run(self, rows: _Rows, labels: Ints, random_state: np.random.RandomState) -> _Run:
+        """Carry one start to its end: moves, then re-assignment, until neither changes a row."""
+        prior = self._fit_prior(rows, labels)
+        rules = Rules(prior, accept_literal, self.count_term)
+        n_known = rows.partial.n_known
+        labels = self._assign(rows, labels, prior)
+        history: list[Pass] = []
+        converged = self.n_components is not None
+        while not converged and len(history) < self.max_passes:
+            seed = int(random_state.randint(2**31))
+            moved, moves = split_merge_pass(rows.V, labels, n_known, rules, rows.keys, seed)
+            labels = self._assign(rows, moved, prior)
+            n_reassigned = int(np.count_nonzero(labels != moved))
+            converged = n_reassigned == 0 and not any(move.accepted for move in moves)
+            history.append(self._record(rows, labels, rules, n_reassigned, tuple(moves)))
+        log_likelihood = history[-1].log_likelihood if history else 0.0
+        if not history and self.n_init > 1:
+            log_likelihood = self._record(rows, labels, rules, 0, ()).log_likelihood
+        return _Run(labels, history, converged, log_likelihood)
+
+    def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
+        V, codes, n_known = rows.V, rows.partial.codes, rows.partial.n_known
+        if self.assign == "soft":
+            return assign_soft(V, codes, labels, n_known, prior)
+        return assign_nearest(V, codes, labels, n_known)
+
+    def _record(
+        self,
+        rows: _Rows,
+        labels: Ints,
+        rules: Rules,
+        n_reassigned: int,
+        moves: tuple[Move, ...],
+    ) -> Pass:
+        """Write down a pass, and tell whoever listens."""
+        n_components = max(int(labels.max()) + 1, rows.partial.n_known)
+        stats = GaussianStats.from_labels(rows.V, labels, n_components)
+        log_likelihood = float(log_evidence(stats, rules.prior, rules.count_term).sum())
+        done = Pass(n_components, log_likelihood, n_reassigned, moves)
+        if self.verbose:
+            n_accepted = sum(move.accepted for move in moves)
+            print(f"K = {n_components}, {n_accepted} moves, log-likelihood {log_likelihood:.6g}")
+        if self.callback is not None:
+            self.callback(done)
+        return done
+
+    def _fit_prior(self, rows: _Rows, labels: Ints) -> NIWPrior:
+        """Take the prior that was given, or fit one to the labelled classes."""
+        if self.prior is not None:
+            if self.prior.n_features != self.n_directions_:
+                raise InputError(
+                    f"prior has {self.prior.n_features} dimensions, but the rows are projected "
+                    f"on {self.n_directions_} directions; give a prior of that size."
+                )
+            return self.prior
+        codes = rows.partial.codes if rows.partial.n_known else labels
+        n_classes = int(codes.max()) + 1
+        classes = GaussianStats.from_labels(rows.V, codes, n_classes)
+        return NIWPrior.from_classes(classes, GaussianStats.from_points(rows.V))
+
+    def _finish(self, rows: _Rows, run: _Run) -> SplitMergeMixture:
+        """Number the novel components by size and derive everything from the labels."""
+        n_known = rows.partial.n_known
+        labels = _largest_first(run.labels, n_known, rows.keys)
+        self.labels_ = labels
+        self.n_components_ = self._n_features_out = max(int(labels.max()) + 1, n_known)
+        self.n_novel_ = self.n_components_ - n_known
+        self.prior_ = self._fit_prior(rows, labels)
+        stats = GaussianStats.from_labels(rows.V, labels, self.n_components_)
+        self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, self.prior_)
+        self.prototypes_ = prototypes_of(rows.V, rows.partial.codes, labels, n_known)
+        mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
+        self._spherical_variance = float(mean_square) / self.n_directions_ or 1.0
+        self.history_ = run.history
+        self.converged_ = run.converged
+        self.n_iter_ = max(1, len(run.history))
+        return self
+
+    def _project(self, X: npt.ArrayLike) -> Floats:
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return self.projection_.transform(X)
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _largest_first(labels: Ints, n_known: int, keys: npt.NDArray[np.uint64]) -> Ints:
+    """Renumber novel components by falling size; ties by content, so that row order is no matter."""
+    sizes = np.bincount(labels, minlength=n_known)
+    content = np.zeros(len(sizes), dtype=np.uint64)
+    np.add.at(content, labels, keys)
+    order = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
+    number = np.arange(len(sizes))
+    number[order] = np.arange(n_known, len(sizes))
+    return number[labels]
