@@ -26,7 +26,7 @@ _HOMES = {
 __all__ = ["Projection", "SemiSupervisedKMeans", "SplitMergeMixture", "__version__"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'newfound' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)

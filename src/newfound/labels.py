@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from newfound.arrays import Bools, Ints, LabelsLike
 from newfound.errors import InputError
 
 UNLABELLED = -1
@@ -35,11 +36,11 @@ class PartialLabels:
         Names of the known classes, sorted, in the type they were given in.
     """
 
-    codes: npt.NDArray[np.int64]
+    codes: Ints
     classes: npt.NDArray[Any]
 
     @property
-    def is_labelled(self) -> npt.NDArray[np.bool_]:
+    def is_labelled(self) -> Bools:
         """Rows of D^l."""
         return self.codes != UNLABELLED
 
@@ -50,7 +51,7 @@ class PartialLabels:
 
 
 def category_names(classes: npt.NDArray[Any], n_components: int) -> npt.NDArray[np.object_]:
-    """Name every category: the known classes as they were given, then ``new-001``, ``new-002`` …
+    """Name every category: known classes as they were given, novel ones ``new-001`` and on.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ def category_names(classes: npt.NDArray[Any], n_components: int) -> npt.NDArray[
     return names
 
 
-def encode_labels(y: Any, n_rows: int | None = None) -> PartialLabels:  # noqa: ANN401
+def encode_labels(y: LabelsLike, n_rows: int | None = None) -> PartialLabels:
     """Turn partial labels of any common form into codes.
 
     Parameters
@@ -110,7 +111,7 @@ def encode_labels(y: Any, n_rows: int | None = None) -> PartialLabels:  # noqa: 
     return _encode_objects(y.tolist())
 
 
-def _as_column(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
+def _as_column(y: LabelsLike) -> npt.NDArray[Any]:
     """Make a one-dimensional array of `y` without letting numpy turn None or -1 into text."""
     if hasattr(y, "to_numpy"):
         column = y.to_numpy()
@@ -134,7 +135,7 @@ def _as_column(y: Any) -> npt.NDArray[Any]:  # noqa: ANN401
     return column
 
 
-def _encode_numbers(y: npt.NDArray[Any], is_missing: npt.NDArray[np.bool_]) -> PartialLabels:
+def _encode_numbers(y: npt.NDArray[Any], is_missing: Bools) -> PartialLabels:
     codes = np.full(len(y), UNLABELLED, dtype=np.int64)
     present = y[~is_missing]
     if present.dtype.kind == "f":
@@ -176,12 +177,12 @@ def _encode_objects(items: list[Any]) -> PartialLabels:
     return PartialLabels(codes, classes)
 
 
-def _is_missing(item: Any) -> bool:  # noqa: ANN401
+def _is_missing(item: Any) -> bool:
     """Tell whether `item` means "no label"."""
     if isinstance(item, str):
         return item.strip() in _NO_LABEL_TEXTS
     if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(item, numbers.Real):
-        return bool(item != item) or (not isinstance(item, bool) and item == UNLABELLED)
+        return bool(item != item or item == UNLABELLED)
     return False

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
+from newfound.arrays import ArrayLike, Ints
 from newfound.errors import InputError
 
 
@@ -61,7 +62,7 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else float("nan")
 
 
-def match_clusters(y_true: npt.ArrayLike, labels: npt.ArrayLike) -> dict[Any, Any]:
+def match_clusters(y_true: ArrayLike, labels: ArrayLike) -> dict[Any, Any]:
     """Match clusters to classes so that the most rows agree (the paper's g).
 
     Parameters
@@ -88,9 +89,7 @@ def match_clusters(y_true: npt.ArrayLike, labels: npt.ArrayLike) -> dict[Any, An
     }
 
 
-def _match_codes(
-    class_codes: npt.NDArray[np.int64], cluster_codes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
+def _match_codes(class_codes: Ints, cluster_codes: Ints) -> Ints:
     """Class code of every cluster code under the optimal match, -1 for a surplus cluster."""
     n_classes, n_clusters = int(class_codes.max()) + 1, int(cluster_codes.max()) + 1
     overlap = np.bincount(
@@ -103,7 +102,7 @@ def _match_codes(
 
 
 def discovery_scores(
-    y_true: npt.ArrayLike, labels: npt.ArrayLike, known_classes: npt.ArrayLike
+    y_true: ArrayLike, labels: ArrayLike, known_classes: ArrayLike
 ) -> DiscoveryScores:
     """Score a partition of the unlabelled rows.
 
@@ -158,9 +157,7 @@ def count_error(n_found: float, n_true: int, tolerance: float = 0.0) -> float:
     return max(0.0, abs(n_found - n_true) - tolerance) / max(1, n_true)
 
 
-def _same_length(
-    y_true: npt.ArrayLike, labels: npt.ArrayLike
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def _same_length(y_true: ArrayLike, labels: ArrayLike) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     y_true, labels = np.asarray(y_true), np.asarray(labels)
     if y_true.ndim != 1 or y_true.shape != labels.shape or len(labels) == 0:
         raise InputError(

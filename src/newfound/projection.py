@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.covariance import ledoit_wolf
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from newfound.arrays import ArrayLike, Floats, LabelsLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
-
-Floats = npt.NDArray[np.floating]
 
 #: Up to this many columns the basis is exact, from the (d, d) covariance; above, randomised.
 EXACT_COLUMNS = 2048
@@ -63,7 +61,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.n_directions = n_directions
         self.whiten = whiten
 
-    def fit(self, X: npt.ArrayLike, y: Any = None) -> Projection:  # noqa: ANN401
+    def fit(self, X: ArrayLike, y: LabelsLike = None) -> Projection:
         """Find the directions.
 
         Parameters
@@ -92,7 +90,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.whitening_ = self._fit_whitening(X, y) if self.whiten else None
         return self
 
-    def transform(self, X: npt.ArrayLike) -> Floats:
+    def transform(self, X: ArrayLike) -> Floats:
         """Project rows, shape (n, n_directions_), in the precision of X."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
@@ -109,7 +107,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T
         return coordinates
 
-    def _fit_whitening(self, X: Floats, y: Any) -> Floats:  # noqa: ANN401
+    def _fit_whitening(self, X: Floats, y: LabelsLike) -> Floats:
         """Inverse square root of the labelled classes' pooled within-class covariance."""
         codes = encode_labels(y, len(X)).codes
         labelled = codes != UNLABELLED
@@ -129,13 +127,13 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         floor = 1e-10 * max(values.max(), np.finfo(float).tiny)
         return (vectors / np.sqrt(values.clip(min=floor))) @ vectors.T
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-def _blocks(X: Floats) -> Any:  # noqa: ANN401
+def _blocks(X: Floats) -> Any:
     """Unit-length rows in float64, block by block."""
     for start in range(0, len(X), _BLOCK_ROWS):
         yield unit_rows(X[start : start + _BLOCK_ROWS].astype(np.float64))

@@ -6,11 +6,12 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import logsumexp
 
+from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.rows import Floats, Ints, nearest_centre, row_blocks, sum_by_label
+from newfound.mixture.rows import assign_and_sum, row_blocks, sum_by_label
 from newfound.mixture.split_merge import number_components
-from newfound.mixture.stats import Doubles, GaussianStats
+from newfound.mixture.stats import GaussianStats
 
 #: Rounds of assignment and re-estimation between two passes of moves.
 N_ROUNDS = 5
@@ -26,15 +27,18 @@ def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles
 
 def assign_nearest(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Ints:
     """Alternate prototypes and nearest-prototype labels; labelled rows stay, empty ones go."""
+    free = np.flatnonzero(codes == UNLABELLED)
+    prototypes = prototypes_of(V, codes, labels, n_known)
     for _ in range(N_ROUNDS):
-        prototypes = prototypes_of(V, codes, labels, n_known)
-        nearest = nearest_centre(V, prototypes.astype(V.dtype))[0]
-        nearest = np.where(codes == UNLABELLED, nearest, codes)
-        nearest = number_components(nearest, n_known)[nearest]
+        nearest = codes.copy()
+        nearest[free], sums, counts = assign_and_sum(V, free, prototypes)
         if np.array_equal(nearest, labels):
             break
         labels = nearest
-    return labels
+        # novel components hold free rows only; the prototypes of known ones do not move
+        filled = (counts > 0) & (np.arange(len(counts)) >= n_known)
+        prototypes[filled] = sums[filled] / counts[filled, None]
+    return number_components(labels, n_known)[labels]
 
 
 def assign_soft(V: Floats, codes: Ints, labels: Ints, n_known: int, prior: NIWPrior) -> Ints:
@@ -66,7 +70,7 @@ def mixture_parameters(stats: GaussianStats, prior: NIWPrior) -> tuple[Doubles, 
 
 
 def log_joint(V: Floats, means: Doubles, covariances: Doubles, weights: Doubles) -> Doubles:
-    r"""log [π_i N(z | μ_i, Σ_i)] for all rows and components, shape (n, K).
+    r"""Log [π_i N(z | μ_i, Σ_i)] for all rows and components, shape (n, K).
 
     The mixture density of Eq. 4 is the sum of its exponentials over i.
     """

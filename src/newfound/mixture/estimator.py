@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import logsumexp, softmax
 from sklearn.base import (
     BaseEstimator,
@@ -19,6 +18,7 @@ from sklearn.base import (
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from newfound.arrays import ArrayLike, Doubles, Floats, Ints, Keys, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import PartialLabels, encode_labels
 from newfound.mixture.assignment import (
@@ -29,12 +29,18 @@ from newfound.mixture.assignment import (
     prototypes_of,
 )
 from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
-from newfound.mixture.hastings import CountTerm, accept_literal, log_evidence
+from newfound.mixture.hastings import CountTerm, accept_literal
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.rows import Floats, Ints, nearest_centre, row_keys, squared_distances
-from newfound.mixture.split_merge import Move, Rules, number_components, split_merge_pass
-from newfound.mixture.stats import Doubles, GaussianStats
+from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
+from newfound.mixture.split_merge import (
+    Components,
+    Move,
+    Rules,
+    number_components,
+    split_merge_pass,
+)
+from newfound.mixture.stats import GaussianStats
 from newfound.projection import Projection
 
 
@@ -51,14 +57,14 @@ class Pass:
         difference between two partitions is log H.
     n_reassigned : int
         Rows whose component changed in the re-assignment that followed the moves.
-    moves : tuple of Move
+    moves : list of Move
         All proposals, accepted or not.
     """
 
     n_components: int
     log_likelihood: float
     n_reassigned: int
-    moves: tuple[Move, ...]
+    moves: list[Move]
 
 
 class _Rows(NamedTuple):
@@ -66,16 +72,16 @@ class _Rows(NamedTuple):
 
     V: Floats
     partial: PartialLabels
-    keys: npt.NDArray[np.uint64]
+    keys: Keys
 
 
 class _Run(NamedTuple):
     """One start carried to its end."""
 
-    labels: Ints
+    components: Components
+    prior: NIWPrior
     history: list[Pass]
     converged: bool
-    log_likelihood: float
 
 
 class SplitMergeMixture(
@@ -176,7 +182,7 @@ class SplitMergeMixture(
         count_term: CountTerm = "gamma",
         max_passes: int = 30,
         n_init: int = 1,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: RandomStateLike = None,
         verbose: int = 0,
         callback: Callable[[Pass], object] | None = None,
     ) -> None:
@@ -193,7 +199,7 @@ class SplitMergeMixture(
         self.verbose = verbose
         self.callback = callback
 
-    def fit(self, X: npt.ArrayLike, y: Any = None) -> SplitMergeMixture:  # noqa: ANN401
+    def fit(self, X: ArrayLike, y: LabelsLike = None) -> SplitMergeMixture:
         """Find the categories.
 
         Parameters
@@ -218,16 +224,16 @@ class SplitMergeMixture(
                 rows.V, rows.partial.codes, rows.partial.n_known, n_start, random_state
             )
             run = self._run(rows, start, random_state)
-            if best is None or run.log_likelihood > best.log_likelihood:
+            if best is None or run.components.log_likelihood > best.components.log_likelihood:
                 best = run
         assert best is not None
         return self._finish(rows, best)
 
     def refit(
         self,
-        X: npt.ArrayLike,
-        y: Any,  # noqa: ANN401
-        labels: npt.ArrayLike,
+        X: ArrayLike,
+        y: LabelsLike,
+        labels: ArrayLike,
     ) -> SplitMergeMixture:
         """Find the categories from a given partition instead of a k-means start.
 
@@ -257,13 +263,13 @@ class SplitMergeMixture(
         start = number_components(start, rows.partial.n_known)[start]
         return self._finish(rows, self._run(rows, start, check_random_state(self.random_state)))
 
-    def predict(self, X: npt.ArrayLike) -> Ints:
+    def predict(self, X: ArrayLike) -> Ints:
         """Component of each row of X, the argmax of `predict_proba`; labels are not looked at."""
         if self.assign == "soft":
             return self.predict_proba(X).argmax(axis=1)
         return self.nearest_prototype(X)
 
-    def predict_proba(self, X: npt.ArrayLike) -> Doubles:
+    def predict_proba(self, X: ArrayLike) -> Doubles:
         """Probability of each component for each row of X, shape (n, K).
 
         With ``assign="soft"`` the responsibilities of the mixture; with ``assign="nearest"``
@@ -279,27 +285,27 @@ class SplitMergeMixture(
         probabilities: Doubles = softmax(logits, axis=1)
         return probabilities
 
-    def nearest_prototype(self, X: npt.ArrayLike) -> Ints:
+    def nearest_prototype(self, X: ArrayLike) -> Ints:
         """Index of the nearest prototype of each row: the paper's assignment."""
         V = self._project(X)
         return nearest_centre(V, self.prototypes_.astype(V.dtype))[0]
 
-    def transform(self, X: npt.ArrayLike) -> Floats:
+    def transform(self, X: ArrayLike) -> Floats:
         """Distances of the rows to the prototypes in the projected space, shape (n, K)."""
         V = self._project(X)
         return np.sqrt(squared_distances(V, self.prototypes_.astype(V.dtype)))
 
-    def score_samples(self, X: npt.ArrayLike) -> Doubles:
+    def score_samples(self, X: ArrayLike) -> Doubles:
         """Log density of each row under the mixture (Eq. 4), in the projected space."""
         joint = log_joint(self._project(X), self.means_, self.covariances_, self.weights_)
         density: Doubles = logsumexp(joint, axis=1)
         return density
 
-    def score(self, X: npt.ArrayLike, y: Any = None) -> float:  # noqa: ANN401, ARG002
+    def score(self, X: ArrayLike, y: LabelsLike = None) -> float:
         """Mean log density of the rows of X; `y` is not used."""
         return float(self.score_samples(X).mean())
 
-    def _prepare(self, X: npt.ArrayLike, y: Any) -> _Rows:  # noqa: ANN401
+    def _prepare(self, X: ArrayLike, y: LabelsLike) -> _Rows:
         """Check the settings and the data, project the rows."""
         self._check_settings()
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
@@ -356,49 +362,42 @@ class SplitMergeMixture(
 
     def _run(self, rows: _Rows, labels: Ints, random_state: np.random.RandomState) -> _Run:
         """Carry one start to its end: moves, then re-assignment, until neither changes a row."""
-        prior = self._fit_prior(rows, labels)
-        rules = Rules(prior, accept_literal, self.count_term)
-        n_known = rows.partial.n_known
-        labels = self._assign(rows, labels, prior)
+        rules = Rules(self._fit_prior(rows, labels), accept_literal, self.count_term)
+        components = self._components(rows, self._assign(rows, labels, rules), rules)
         history: list[Pass] = []
         converged = self.n_components is not None
         while not converged and len(history) < self.max_passes:
             seed = int(random_state.randint(2**31))
-            moved, moves = split_merge_pass(rows.V, labels, n_known, rules, rows.keys, seed)
-            labels = self._assign(rows, moved, prior)
+            moved, moves = split_merge_pass(rows.V, components, rules, seed)
+            labels = self._assign(rows, moved, rules)
             n_reassigned = int(np.count_nonzero(labels != moved))
             converged = n_reassigned == 0 and not any(move.accepted for move in moves)
-            history.append(self._record(rows, labels, rules, n_reassigned, tuple(moves)))
-        log_likelihood = history[-1].log_likelihood if history else 0.0
-        if not history and self.n_init > 1:
-            log_likelihood = self._record(rows, labels, rules, 0, ()).log_likelihood
-        return _Run(labels, history, converged, log_likelihood)
+            components = self._components(rows, labels, rules)
+            history.append(
+                Pass(len(components.stats), components.log_likelihood, n_reassigned, moves)
+            )
+            self._tell(history[-1])
+        return _Run(components, rules.prior, history, converged)
 
-    def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
-        V, codes, n_known = rows.V, rows.partial.codes, rows.partial.n_known
-        if self.assign == "soft":
-            return assign_soft(V, codes, labels, n_known, prior)
-        return assign_nearest(V, codes, labels, n_known)
+    def _components(self, rows: _Rows, labels: Ints, rules: Rules) -> Components:
+        return Components.of(rows.V, labels, rows.partial.n_known, rules, rows.keys)
 
-    def _record(
-        self,
-        rows: _Rows,
-        labels: Ints,
-        rules: Rules,
-        n_reassigned: int,
-        moves: tuple[Move, ...],
-    ) -> Pass:
-        """Write down a pass, and tell whoever listens."""
-        n_components = max(int(labels.max()) + 1, rows.partial.n_known)
-        stats = GaussianStats.from_labels(rows.V, labels, n_components)
-        log_likelihood = float(log_evidence(stats, rules.prior, rules.count_term).sum())
-        done = Pass(n_components, log_likelihood, n_reassigned, moves)
+    def _tell(self, done: Pass) -> None:
+        """Tell whoever listens that a pass is over."""
         if self.verbose:
-            n_accepted = sum(move.accepted for move in moves)
-            print(f"K = {n_components}, {n_accepted} moves, log-likelihood {log_likelihood:.6g}")
+            n_accepted = sum(move.accepted for move in done.moves)
+            print(
+                f"K = {done.n_components}, {n_accepted} moves, "
+                f"log-likelihood {done.log_likelihood:.6g}"
+            )
         if self.callback is not None:
             self.callback(done)
-        return done
+
+    def _assign(self, rows: _Rows, labels: Ints, rules: Rules) -> Ints:
+        V, codes, n_known = rows.V, rows.partial.codes, rows.partial.n_known
+        if self.assign == "soft":
+            return assign_soft(V, codes, labels, n_known, rules.prior)
+        return assign_nearest(V, codes, labels, n_known)
 
     def _fit_prior(self, rows: _Rows, labels: Ints) -> NIWPrior:
         """Take the prior that was given, or fit one to the labelled classes."""
@@ -417,14 +416,14 @@ class SplitMergeMixture(
     def _finish(self, rows: _Rows, run: _Run) -> SplitMergeMixture:
         """Number the novel components by size and derive everything from the labels."""
         n_known = rows.partial.n_known
-        labels = _largest_first(run.labels, n_known, rows.keys)
-        self.labels_ = labels
-        self.n_components_ = self._n_features_out = max(int(labels.max()) + 1, n_known)
+        order = _largest_first(run.components)
+        stats = run.components.stats[order]
+        self.labels_ = np.argsort(order)[run.components.labels]
+        self.n_components_ = self._n_features_out = len(stats)
         self.n_novel_ = self.n_components_ - n_known
-        self.prior_ = self._fit_prior(rows, labels)
-        stats = GaussianStats.from_labels(rows.V, labels, self.n_components_)
-        self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, self.prior_)
-        self.prototypes_ = prototypes_of(rows.V, rows.partial.codes, labels, n_known)
+        self.prior_ = run.prior
+        self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, run.prior)
+        self.prototypes_ = prototypes_of(rows.V, rows.partial.codes, self.labels_, n_known)
         mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
         self._spherical_variance = float(mean_square) / self.n_directions_ or 1.0
         self.history_ = run.history
@@ -432,23 +431,19 @@ class SplitMergeMixture(
         self.n_iter_ = max(1, len(run.history))
         return self
 
-    def _project(self, X: npt.ArrayLike) -> Floats:
+    def _project(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return self.projection_.transform(X)
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
 
-def _largest_first(labels: Ints, n_known: int, keys: npt.NDArray[np.uint64]) -> Ints:
-    """Renumber novel components by falling size; ties by content, so that row order is no matter."""
-    sizes = np.bincount(labels, minlength=n_known)
-    content = np.zeros(len(sizes), dtype=np.uint64)
-    np.add.at(content, labels, keys)
-    order = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
-    number = np.arange(len(sizes))
-    number[order] = np.arange(n_known, len(sizes))
-    return number[labels]
+def _largest_first(components: Components) -> Ints:
+    """Order of the components: known ones, then novel ones by falling size, ties by content."""
+    n_known = components.n_known
+    novel = np.lexsort((components.content[n_known:], -components.stats.count[n_known:]))
+    return np.concatenate([np.arange(n_known), novel + n_known])

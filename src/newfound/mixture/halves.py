@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from newfound.mixture.rows import Floats, Ints, row_blocks, sum_by_label
-from newfound.mixture.stats import Doubles
+from newfound.arrays import Doubles, Floats, Ints
+from newfound.mixture.rows import row_blocks, sum_by_label
 
 _MAX_ITERATIONS = 20
 
 
-def halve(
-    V: Floats, labels: Ints, scatter: Doubles, mean: Doubles, chosen: Ints
-) -> npt.NDArray[np.int64]:
+def halve(V: Floats, labels: Ints, scatter: Doubles, mean: Doubles, chosen: Ints) -> Ints:
     """Divide each chosen component into two halves.
 
     2-means, started from the two sides of the component's first principal axis: no draw of
@@ -59,9 +56,7 @@ def halve(
     return halves
 
 
-def _sides(
-    V: Floats, rows: Ints, slots: Ints, direction: Doubles, threshold: Doubles
-) -> Ints:
+def _sides(V: Floats, rows: Ints, slots: Ints, direction: Doubles, threshold: Doubles) -> Ints:
     """1 for the rows beyond the threshold along the direction of their component, else 0."""
     sides = np.empty(len(rows), dtype=np.int64)
     for block in row_blocks(len(rows), V.shape[1]):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
+from newfound.arrays import Bools, Doubles
 from newfound.errors import InputError
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.stats import Doubles, GaussianStats
+from newfound.mixture.stats import GaussianStats
 
 CountTerm = Literal["gamma", "factorial"]
 
@@ -24,9 +24,7 @@ def log_count(count: Doubles, count_term: CountTerm = "gamma") -> Doubles:
     raise InputError(f"count_term must be 'gamma' or 'factorial'; got {count_term!r}.")
 
 
-def log_evidence(
-    stats: GaussianStats, prior: NIWPrior, count_term: CountTerm = "gamma"
-) -> Doubles:
+def log_evidence(stats: GaussianStats, prior: NIWPrior, count_term: CountTerm = "gamma") -> Doubles:
     """Log [Γ(N) h(Z; θ)], the term of one component in Eq. 5 and 6."""
     return log_count(stats.count, count_term) + prior.log_marginal(stats)
 
@@ -95,10 +93,10 @@ def log_merge_ratio(
 
 
 def accept_literal(
-    kind: str,  # noqa: ARG001
+    kind: str,
     log_ratios: Doubles,
-    counts: Doubles,  # noqa: ARG001
+    counts: Doubles,
     uniforms: Doubles,
-) -> npt.NDArray[np.bool_]:
+) -> Bools:
     """Accept with the paper's probability p = min(1, H): where log u < log H."""
     return np.log(uniforms) < log_ratios

@@ -6,20 +6,18 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
 from newfound.mixture.rows import (
-    Floats,
-    Ints,
+    assign_and_sum,
     nearest_centre,
-    one_hot,
     row_blocks,
     row_keys,
     squared_distances,
@@ -110,7 +108,7 @@ class SemiSupervisedKMeans(
         n_init: int = 1,
         max_iter: int = 300,
         tol: float = 1e-4,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: RandomStateLike = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_init = n_init
@@ -120,9 +118,9 @@ class SemiSupervisedKMeans(
 
     def fit(
         self,
-        X: npt.ArrayLike,
-        y: Any = None,  # noqa: ANN401
-        sample_weight: npt.ArrayLike | None = None,
+        X: ArrayLike,
+        y: LabelsLike = None,
+        sample_weight: ArrayLike | None = None,
     ) -> SemiSupervisedKMeans:
         """Cluster the rows of X.
 
@@ -168,20 +166,20 @@ class SemiSupervisedKMeans(
         self._warn_if_degenerate()
         return self
 
-    def predict(self, X: npt.ArrayLike) -> Ints:
+    def predict(self, X: ArrayLike) -> Ints:
         """Give each row of X its nearest cluster."""
         return nearest_centre(self._check_rows(X), self.cluster_centers_)[0]
 
-    def transform(self, X: npt.ArrayLike) -> Floats:
+    def transform(self, X: ArrayLike) -> Floats:
         """Distances of the rows of X to the centres, shape (n, n_clusters)."""
         distances = squared_distances(self._check_rows(X), self.cluster_centers_)
         return np.sqrt(distances, out=distances)
 
     def score(
         self,
-        X: npt.ArrayLike,
-        y: Any = None,  # noqa: ANN401, ARG002
-        sample_weight: npt.ArrayLike | None = None,
+        X: ArrayLike,
+        y: LabelsLike = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Minus the inertia of X when every row goes to its nearest centre; `y` is not used."""
         rows = self._check_rows(X)
@@ -189,7 +187,7 @@ class SemiSupervisedKMeans(
         squared = nearest_centre(rows, self.cluster_centers_)[1]
         return -float(np.dot(squared.astype(np.float64), weights))
 
-    def _check_rows(self, X: npt.ArrayLike) -> Floats:
+    def _check_rows(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
         rows: Floats = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return rows
@@ -220,7 +218,7 @@ class SemiSupervisedKMeans(
                 stacklevel=3,
             )
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
@@ -311,50 +309,29 @@ def lloyd(start: _Start, centres: Floats, max_iter: int, threshold: float) -> _P
     while n_iter < max_iter:
         n_iter += 1
         previous = labels
-        labels, sums, weights = _assign_and_sum(start, centres)
+        labels, sums, weights = _assign(start, centres)
         moved = _means(start, centres, labels, sums, weights)
         shift = float(((moved - centres) ** 2).sum())
         centres = moved
         if shift <= threshold or np.array_equal(previous, labels):
             break
     if not np.array_equal(previous, labels):
-        labels, _, _ = _assign_and_sum(start, centres)
+        labels, _, _ = _assign(start, centres)
     squared = _squared_to_own(start.X, centres, labels)
     return _Partition(labels, centres, float(np.dot(squared, start.weights)), n_iter)
 
 
-def _assign_and_sum(start: _Start, centres: Floats) -> tuple[Ints, Floats, Floats]:
-    """Labels of all rows, and per cluster the weighted sum of its rows and their weight.
-
-    One pass over the free rows: each block is assigned and added up while it is in the cache.
-    """
-    X, n_clusters = start.X, len(centres)
+def _assign(start: _Start, centres: Floats) -> tuple[Ints, Floats, Floats]:
+    """Labels of all rows, and per cluster the weighted sum of its rows and their weight."""
     labels = start.codes.copy()
-    origin = centres.mean(axis=0).astype(X.dtype)
-    shifted = (centres - origin).astype(X.dtype)
-    half_norms = np.einsum("ij,ij->i", shifted, shifted) / 2
-    sums, weights = np.zeros(centres.shape), np.zeros(n_clusters)
-    for block in row_blocks(len(start.free), max(centres.shape)):
-        chosen = start.free[block]
-        rows = X[chosen]
-        rows -= origin
-        scores = rows @ shifted.T
-        scores -= half_norms
-        best = scores.argmax(axis=1)
-        labels[chosen] = best
-        indicator = one_hot(best, n_clusters, start.weights[chosen])
-        sums += indicator.T @ rows
-        weights += np.bincount(best, start.weights[chosen], minlength=n_clusters)
-    sums += weights[:, None] * origin
+    labels[start.free], sums, weights = assign_and_sum(start.X, start.free, centres, start.weights)
     sums[: start.n_known] += start.known_sums
     weights[: start.n_known] += start.known_weights
     return labels, sums, weights
 
 
-def _means(
-    start: _Start, centres: Floats, labels: Ints, sums: Floats, weights: Floats
-) -> Floats:
-    """New centres; an empty cluster moves to the free row that is worst served."""
+def _means(start: _Start, centres: Floats, labels: Ints, sums: Floats, weights: Floats) -> Floats:
+    """Move the centres; an empty cluster moves to the free row that is worst served."""
     empty = np.flatnonzero(weights[start.n_known :] <= 0) + start.n_known
     if len(empty) and len(start.free):
         candidates = start.free[start.by_content]
@@ -372,7 +349,7 @@ def _means(
     return means
 
 
-def _squared_to_own(X: Floats, centres: Floats, labels: Ints) -> npt.NDArray[np.float64]:
+def _squared_to_own(X: Floats, centres: Floats, labels: Ints) -> Doubles:
     """Squared distance of each row to the centre of its own cluster."""
     squared = np.empty(len(X))
     for block in row_blocks(*X.shape):

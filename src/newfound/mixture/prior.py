@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky
 from scipy.special import multigammaln
 from sklearn.covariance import shrunk_covariance
 
+from newfound.arrays import Doubles
 from newfound.errors import InputError
-from newfound.mixture.stats import Doubles, GaussianStats
+from newfound.mixture.stats import GaussianStats
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,7 @@ class NIWPrior:
         d = len(self.m)
         if self.psi.shape != (d, d):
             raise InputError(
-                f"psi must have shape ({d}, {d}) to go with m of length {d}; "
-                f"got {self.psi.shape}."
+                f"psi must have shape ({d}, {d}) to go with m of length {d}; got {self.psi.shape}."
             )
         if not self.kappa > 0:
             raise InputError(f"kappa must be greater than 0; got {self.kappa}.")
@@ -182,6 +181,6 @@ class NIWPrior:
         return covariance
 
 
-def _log_determinant(matrix: npt.NDArray[np.float64]) -> float:
+def _log_determinant(matrix: Doubles) -> float:
     factor = cholesky(matrix, lower=True, check_finite=False)
     return 2.0 * float(np.log(np.diagonal(factor)).sum())

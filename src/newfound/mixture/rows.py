@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-Floats = npt.NDArray[np.floating]
-Ints = npt.NDArray[np.int64]
+from newfound.arrays import Floats, Ints, Keys
 
 #: Bytes of one block of intermediate results; small enough to stay in a core's cache.
 BLOCK_BYTES = 1 << 22
@@ -27,7 +26,7 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n_rows))
 
 
-def row_keys(X: Floats) -> npt.NDArray[np.uint64]:
+def row_keys(X: Floats) -> Keys:
     """Hash the content of each row to 64 bits; equal rows of float32 and float64 agree."""
     multipliers = np.random.default_rng(0x6E6577).integers(
         1, 2**63, size=X.shape[1], dtype=np.uint64
@@ -40,7 +39,7 @@ def row_keys(X: Floats) -> npt.NDArray[np.uint64]:
     return keys
 
 
-def mix(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+def mix(keys: Keys) -> Keys:
     """Scramble 64-bit keys (the finaliser of splitmix64); wraps around on purpose."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -110,6 +109,50 @@ def _around_origin(centres: Floats, dtype: npt.DTypeLike) -> tuple[Floats, Float
     origin = centres.mean(axis=0, dtype=np.float64)
     shifted = (centres - origin).astype(dtype)
     return origin.astype(dtype), shifted, np.einsum("ij,ij->i", shifted, shifted) / 2
+
+
+def assign_and_sum(
+    X: Floats, chosen: Ints, centres: Floats, weights: Floats | None = None
+) -> tuple[Ints, Floats, Floats]:
+    """Send the chosen rows to their nearest centres and add them up there.
+
+    One pass: each block is assigned and added up while it is in the cache.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Rows.
+    chosen : ndarray of int, shape (m,)
+        Which of them.
+    centres : ndarray of shape (K, d)
+        Centres.
+    weights : ndarray of shape (n,), optional
+        Weight of each row, 1 by default.
+
+    Returns
+    -------
+    labels : ndarray of shape (m,)
+        Nearest centre of each chosen row.
+    sums : ndarray of shape (K, d)
+        Weighted sum of the rows of each centre, float64.
+    totals : ndarray of shape (K,)
+        Their weight.
+    """
+    labels = np.empty(len(chosen), dtype=np.int64)
+    sums, totals = np.zeros(centres.shape), np.zeros(len(centres))
+    origin, shifted, half_norms = _around_origin(centres, X.dtype)
+    for block in row_blocks(len(chosen), max(centres.shape)):
+        rows = X[chosen[block]]
+        rows -= origin
+        scores = rows @ shifted.T
+        scores -= half_norms
+        best = scores.argmax(axis=1)
+        labels[block] = best
+        weight = np.ones(len(best), X.dtype) if weights is None else weights[chosen[block]]
+        sums += one_hot(best, len(centres), weight).T @ rows
+        totals += np.bincount(best, weight, minlength=len(centres))
+    sums += totals[:, None] * origin
+    return labels, sums, totals
 
 
 def sum_by_label(X: Floats, labels: Ints, n_labels: int, weights: Floats) -> Floats:

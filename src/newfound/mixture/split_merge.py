@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from newfound.arrays import Bools, Doubles, Floats, Ints, Keys
 from newfound.mixture.halves import halve
 from newfound.mixture.hastings import CountTerm, log_evidence
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.rows import Floats, Ints, mix, squared_distances
-from newfound.mixture.stats import Doubles, GaussianStats
+from newfound.mixture.rows import mix, squared_distances
+from newfound.mixture.stats import GaussianStats
 
 #: No split leaves a half of this many rows or fewer (below, a half's own rows say nothing).
 SMALLEST_HALF = 5
@@ -59,7 +59,7 @@ class Acceptance(Protocol):
 
     def __call__(
         self, kind: Kind, log_ratios: Doubles, counts: Doubles, uniforms: Doubles
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Bools:
         """Tell for each proposal whether it is accepted.
 
         Parameters
@@ -86,14 +86,50 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class _Components:
-    """A partition and what the moves need to know of its components."""
+class Components:
+    """A partition and what the moves need to know of its components.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        Component of each row; the first `n_known` components are the known classes.
+    n_known : int
+        K^l.
+    stats : GaussianStats
+        Stacked statistics of the K components.
+    evidence : ndarray of shape (K,)
+        log [Γ(N) h(Z; θ)] of each.
+    content : ndarray of uint64, shape (K,)
+        What each holds, as the sum of the keys of its rows; seeds its draws.
+    """
 
     labels: Ints
     n_known: int
     stats: GaussianStats
-    evidence: Doubles  # (K,) log [Γ(N) h(Z)]
-    content: npt.NDArray[np.uint64]  # (K,) sum of the keys of the rows
+    evidence: Doubles
+    content: Keys
+
+    @classmethod
+    def of(
+        cls,
+        V: Floats,
+        labels: Ints,
+        n_known: int,
+        rules: Rules,
+        keys: Keys,
+    ) -> Components:
+        """Describe the components of a partition of the rows V, whose content `keys` is."""
+        n_components = max(int(labels.max()) + 1, n_known)
+        stats = GaussianStats.from_labels(V, labels, n_components)
+        content = np.zeros(n_components, dtype=np.uint64)
+        np.add.at(content, labels, keys)
+        evidence = log_evidence(stats, rules.prior, rules.count_term)
+        return cls(labels, n_known, stats, evidence, content)
+
+    @property
+    def log_likelihood(self) -> float:
+        """Σ log [Γ(N) h(Z; θ)]; its difference between two partitions is log H."""
+        return float(self.evidence.sum())
 
 
 @dataclass(frozen=True)
@@ -103,7 +139,7 @@ class _Proposals:
     kind: Kind
     parents: Ints
     log_ratios: Doubles
-    accepted: npt.NDArray[np.bool_]
+    accepted: Bools
 
     def moves(self, children: Callable[[Ints], tuple[int, ...]]) -> list[Move]:
         """Write them into the ledger; `children` numbers what became of accepted parents."""
@@ -122,12 +158,7 @@ class _Proposals:
 
 
 def split_merge_pass(
-    V: Floats,
-    labels: Ints,
-    n_known: int,
-    rules: Rules,
-    keys: npt.NDArray[np.uint64],
-    seed: int,
+    V: Floats, components: Components, rules: Rules, seed: int
 ) -> tuple[Ints, list[Move]]:
     """Propose, veto, accept and apply one round of splits, then one of merges.
 
@@ -135,14 +166,10 @@ def split_merge_pass(
     ----------
     V : ndarray of shape (n, q)
         Projected features.
-    labels : ndarray of shape (n,)
-        Component of each row; the first `n_known` components are the known classes.
-    n_known : int
-        K^l.
+    components : Components
+        The partition before the pass.
     rules : Rules
         Prior and acceptance.
-    keys : ndarray of uint64, shape (n,)
-        Content of each row; the draws for a component are keyed by the content of its rows.
     seed : int
         Seed of this pass.
 
@@ -153,13 +180,7 @@ def split_merge_pass(
     moves : list of Move
         Every proposal, accepted or not.
     """
-    n_components = max(int(labels.max()) + 1, n_known)
-    stats = GaussianStats.from_labels(V, labels, n_components)
-    content = np.zeros(n_components, dtype=np.uint64)
-    np.add.at(content, labels, keys)
-    evidence = log_evidence(stats, rules.prior, rules.count_term)
-    components = _Components(labels, n_known, stats, evidence, content)
-
+    labels, n_components = components.labels, len(components.stats)
     halves, splits = _propose_splits(V, components, rules, seed)
     is_split = np.zeros(n_components, dtype=bool)
     is_split[splits.parents[splits.accepted, 0]] = True
@@ -171,7 +192,7 @@ def split_merge_pass(
     groups = target[labels]
     second_half = is_split[labels] & (halves % 2 == 1)
     groups[second_half] += n_components
-    number_of = number_components(groups, n_known, 2 * n_components)
+    number_of = number_components(groups, components.n_known, 2 * n_components)
 
     moves = splits.moves(lambda p: (int(number_of[p[0]]), int(number_of[p[0] + n_components])))
     moves += merges.moves(lambda p: (int(number_of[p[0]]),))
@@ -179,14 +200,14 @@ def split_merge_pass(
 
 
 def number_components(labels: Ints, n_known: int, n_numbers: int | None = None) -> Ints:
-    """New number of each old one, without gaps; known components keep theirs, empty ones get -1."""
+    """Map old numbers to new ones without gaps; known ones keep theirs, empty ones get -1."""
     sizes = np.bincount(labels, minlength=max(n_numbers or 0, n_known))
     kept = (sizes > 0) | (np.arange(len(sizes)) < n_known)
     return np.where(kept, np.cumsum(kept) - 1, -1)
 
 
 def _propose_splits(
-    V: Floats, components: _Components, rules: Rules, seed: int
+    V: Floats, components: Components, rules: Rules, seed: int
 ) -> tuple[Ints, _Proposals]:
     """Halves of the novel components, and a verdict on each that is large enough to split."""
     stats = components.stats
@@ -205,9 +226,7 @@ def _propose_splits(
     return halves, _Proposals("split", parents[:, None], log_ratios, accepted)
 
 
-def _propose_merges(
-    components: _Components, eligible: npt.NDArray[np.bool_], rules: Rules, seed: int
-) -> _Proposals:
+def _propose_merges(components: Components, eligible: Bools, rules: Rules, seed: int) -> _Proposals:
     """Verdicts on neighbouring pairs; accepted pairs are disjoint, the best ratio goes first."""
     stats, evidence = components.stats, components.evidence
     pairs = _neighbours(components, eligible)
@@ -231,7 +250,7 @@ def _propose_merges(
     return _Proposals("merge", pairs, log_ratios, accepted)
 
 
-def _neighbours(components: _Components, eligible: npt.NDArray[np.bool_]) -> Ints:
+def _neighbours(components: Components, eligible: Bools) -> Ints:
     """Pairs (i, j), i < j, of a novel component and one of its nearest; shape (m, 2)."""
     usable = np.flatnonzero(eligible & (components.stats.count > 0))
     novel = usable[usable >= components.n_known]
@@ -246,7 +265,7 @@ def _neighbours(components: _Components, eligible: npt.NDArray[np.bool_]) -> Int
     return np.unique(np.sort(pairs, axis=1), axis=0)
 
 
-def _uniforms(content: npt.NDArray[np.uint64], seed: int) -> Doubles:
+def _uniforms(content: Keys, seed: int) -> Doubles:
     """One draw from (0, 1] per component, from the content of its rows and the seed."""
     scrambled = mix(content + mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)))
     return (scrambled >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
-import numpy.typing as npt
 
+from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints
 from newfound.errors import InputError
-from newfound.mixture.rows import Floats, Ints, row_blocks
-
-Doubles = npt.NDArray[np.float64]
+from newfound.mixture.rows import row_blocks
 
 
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class GaussianStats:
     scatter: Doubles
 
     @classmethod
-    def from_points(cls, X: npt.ArrayLike) -> GaussianStats:
+    def from_points(cls, X: ArrayLike) -> GaussianStats:
         """Statistics of all rows of X, shape (n, d)."""
         X = np.asarray(X)
         if X.ndim != 2:
@@ -86,7 +84,7 @@ class GaussianStats:
         )
         return GaussianStats(count, mean, self.scatter + other.scatter + between)
 
-    def __getitem__(self, index: int | slice | Ints | npt.NDArray[np.bool_]) -> GaussianStats:
+    def __getitem__(self, index: int | slice | Ints | Bools) -> GaussianStats:
         """Statistics of some of the stacked sets."""
         return GaussianStats(self.count[index], self.mean[index], self.scatter[index])
 
