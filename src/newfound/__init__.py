@@ -12,18 +12,28 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
     from newfound.mixture.estimator import SplitMergeMixture
     from newfound.mixture.kmeans import SemiSupervisedKMeans
     from newfound.projection import Projection
 
 #: Public name → module. Resolved on first use, so that `import newfound` stays light.
 _HOMES = {
+    "ConstrainedDBSCAN": "newfound.mixture.alternatives",
+    "ConstrainedWard": "newfound.mixture.alternatives",
     "Projection": "newfound.projection",
     "SemiSupervisedKMeans": "newfound.mixture.kmeans",
     "SplitMergeMixture": "newfound.mixture.estimator",
 }
 
-__all__ = ["Projection", "SemiSupervisedKMeans", "SplitMergeMixture", "__version__"]
+__all__ = [
+    "ConstrainedDBSCAN",
+    "ConstrainedWard",
+    "Projection",
+    "SemiSupervisedKMeans",
+    "SplitMergeMixture",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -234,6 +234,23 @@ def fit_labels(
     return lloyd(start, centres, 300, 1e-4 * _mean_variance(X, weights)).labels
 
 
+def group_free_rows(
+    X: Floats, codes: Ints, n_known: int, n_groups: int, random_state: np.random.RandomState
+) -> Ints:
+    """Group rows coarsely: one group a known class, free rows alone or in `n_groups` groups."""
+    free = np.flatnonzero(codes == UNLABELLED)
+    groups = codes.copy()
+    groups[free] = n_known + np.arange(len(free))
+    if len(free) > n_groups:
+        alone = np.full(len(free), UNLABELLED, dtype=np.int64)
+        start = _prepare(X[free], np.ones(len(free), X.dtype), alone, 0)
+        drawn = random_state.permutation(len(free))[:n_groups]
+        centres = X[free[start.by_content[drawn]]].astype(np.float64)
+        found = lloyd(start, centres, max_iter=5, threshold=0.0).labels
+        groups[free] = n_known + np.unique(found, return_inverse=True)[1]
+    return groups
+
+
 def _prepare(X: Floats, weights: Floats, codes: Ints, n_known: int) -> _Start:
     labelled = np.flatnonzero(codes != UNLABELLED)
     known_sums = sum_by_label(X[labelled], codes[labelled], n_known, weights[labelled])
