@@ -12,7 +12,7 @@ test: .venv/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # The stamps stand for "installed from this pyproject.toml": a second run installs nothing.
 .venv/demo-installed: .venv/created pyproject.toml constraints/cpu.txt

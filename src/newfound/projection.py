@@ -6,6 +6,7 @@ fitted once on all features (deviation 1 in docs/deviations.md).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.covariance import ledoit_wolf
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from newfound.arrays import ArrayLike, Floats, LabelsLike
+from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.rows import content_order, row_keys
 
 #: Up to this many columns the basis is exact, from the (d, d) covariance; above, randomised.
 EXACT_COLUMNS = 2048
@@ -81,22 +83,33 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"n_directions must be a whole number of at least 1; got {self.n_directions!r}."
             )
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        return self.fit_in_order(X, y, content_order(row_keys(X)))
+
+    def fit_in_order(self, X: Floats, y: LabelsLike, order: Ints) -> Projection:
+        """Fit to rows that were already checked, adding them up in the given order.
+
+        The order of the rows then has no influence, down to the last bit.
+        """
         q = min(self.n_directions, len(X) - 1, X.shape[1])
         find_basis = _exact_basis if X.shape[1] <= EXACT_COLUMNS else _randomised_basis
-        self.mean_, directions, variances, total = find_basis(X, q)
+        self.mean_, directions, variances, total = find_basis(X, order, q)
         self.components_ = _fix_signs(directions)
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(q)
         self.n_directions_ = self._n_features_out = q
-        self.whitening_ = self._fit_whitening(X, y) if self.whiten else None
+        self.whitening_ = self._fit_whitening(X, y, order) if self.whiten else None
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """Project rows, shape (n, n_directions_), in the precision of X."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        projected = np.empty((len(X), self.n_directions_), dtype=X.dtype)
-        for start in range(0, len(X), _BLOCK_ROWS):
-            block = self._project(X[start : start + _BLOCK_ROWS])
+        return self.transform_in_order(X, np.arange(len(X)))
+
+    def transform_in_order(self, X: Floats, order: Ints) -> Floats:
+        """Project the rows ``X[order]``, which were already checked, block by block."""
+        projected = np.empty((len(order), self.n_directions_), dtype=X.dtype)
+        for start in range(0, len(order), _BLOCK_ROWS):
+            block = self._project(X[order[start : start + _BLOCK_ROWS]])
             if self.whitening_ is not None:
                 block = block @ self.whitening_
             projected[start : start + _BLOCK_ROWS] = unit_rows(block)
@@ -107,7 +120,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T
         return coordinates
 
-    def _fit_whitening(self, X: Floats, y: LabelsLike) -> Floats:
+    def _fit_whitening(self, X: Floats, y: LabelsLike, order: Ints) -> Floats:
         """Inverse square root of the labelled classes' pooled within-class covariance."""
         codes = encode_labels(y, len(X)).codes
         labelled = codes != UNLABELLED
@@ -117,7 +130,8 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "whiten=True needs a known class with at least 2 labelled rows; "
                 f"y labels {int(labelled.sum())} rows. Label more rows or set whiten=False."
             )
-        rows, codes = self._project(X[labelled]), codes[labelled]
+        order = order[labelled[order]]
+        rows, codes = self._project(X[order]), codes[order]
         means = np.zeros((len(sizes), rows.shape[1]))
         np.add.at(means, codes, rows)
         residuals = rows - (means / sizes[:, None])[codes]
@@ -133,22 +147,24 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def _blocks(X: Floats) -> Any:
+def _blocks(X: Floats, order: Ints) -> Iterator[Doubles]:
     """Unit-length rows in float64, block by block."""
-    for start in range(0, len(X), _BLOCK_ROWS):
-        yield unit_rows(X[start : start + _BLOCK_ROWS].astype(np.float64))
+    for start in range(0, len(order), _BLOCK_ROWS):
+        yield unit_rows(X[order[start : start + _BLOCK_ROWS]].astype(np.float64))
 
 
-def _mean_of_units(X: Floats) -> Floats:
-    mean: Floats = sum(block.sum(axis=0) for block in _blocks(X)) / len(X)
-    return mean
+def _mean_of_units(X: Floats, order: Ints) -> Doubles:
+    mean = np.zeros(X.shape[1])
+    for block in _blocks(X, order):
+        mean += block.sum(axis=0)
+    return mean / len(X)
 
 
-def _exact_basis(X: Floats, q: int) -> tuple[Floats, Floats, Floats, float]:
+def _exact_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles, Doubles, float]:
     """Mean, directions (q, d), their variances and the total variance, from the covariance."""
-    mean = _mean_of_units(X)
+    mean = _mean_of_units(X, order)
     scatter = np.zeros((X.shape[1], X.shape[1]))
-    for block in _blocks(X):
+    for block in _blocks(X, order):
         block -= mean
         scatter += block.T @ block
     d = len(scatter)
@@ -156,20 +172,24 @@ def _exact_basis(X: Floats, q: int) -> tuple[Floats, Floats, Floats, float]:
     return mean, vectors.T[::-1], values[::-1].clip(min=0) / len(X), np.trace(scatter) / len(X)
 
 
-def _randomised_basis(X: Floats, q: int) -> tuple[Floats, Floats, Floats, float]:
+def _randomised_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles, Doubles, float]:
     """Like `_exact_basis` by subspace iteration: memory d × (q + 16), never d × d."""
-    mean = _mean_of_units(X)
+    mean = _mean_of_units(X, order)
     rng = np.random.default_rng(0)  # a fixed start: the same data, the same basis
     basis = linalg.qr(rng.standard_normal((X.shape[1], q + 16)), mode="economic")[0]
     total = 0.0
     for _ in range(5):
         image, total = np.zeros_like(basis), 0.0
-        for block in _blocks(X):
+        for block in _blocks(X, order):
             block -= mean
             image += block.T @ (block @ basis)
             total += float(np.einsum("ij,ij->", block, block))
         basis = linalg.qr(image, mode="economic")[0]
-    small = sum((block_basis := (block - mean) @ basis).T @ block_basis for block in _blocks(X))
+    small = np.zeros((basis.shape[1], basis.shape[1]))
+    for block in _blocks(X, order):
+        block -= mean
+        coordinates = block @ basis
+        small += coordinates.T @ coordinates
     values, rotation = linalg.eigh(small)
     directions = (basis @ rotation).T[::-1][:q]
     return mean, directions, values[::-1][:q].clip(min=0) / len(X), total / len(X)

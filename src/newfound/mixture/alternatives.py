@@ -33,9 +33,7 @@ class _PrototypeClusterer(PartiallyLabelledClusterMixin, BaseEstimator):
     n_components_: int
 
     def _check(self, X: ArrayLike, y: LabelsLike) -> tuple[Floats, PartialLabels]:
-        rows: Floats = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        rows: Floats = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
         return rows, encode_labels(y, len(rows))
 
     def _finish(self, X: Floats, partial: PartialLabels, labels: Ints) -> None:

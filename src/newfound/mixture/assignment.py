@@ -15,6 +15,8 @@ from newfound.mixture.stats import GaussianStats
 
 #: Rounds of assignment and re-estimation between two passes of moves.
 N_ROUNDS = 5
+#: Most rounds when the assignment is to settle.
+N_ROUNDS_TO_SETTLE = 300
 
 
 def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles:
@@ -25,11 +27,13 @@ def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles
     return sums / np.bincount(labels, counted, minlength=n_components)[:, None]
 
 
-def assign_nearest(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Ints:
+def assign_nearest(
+    V: Floats, codes: Ints, labels: Ints, n_known: int, n_rounds: int = N_ROUNDS
+) -> Ints:
     """Alternate prototypes and nearest-prototype labels; labelled rows stay, empty ones go."""
     free = np.flatnonzero(codes == UNLABELLED)
     prototypes = prototypes_of(V, codes, labels, n_known)
-    for _ in range(N_ROUNDS):
+    for _ in range(n_rounds):
         nearest = codes.copy()
         nearest[free], sums, counts = assign_and_sum(V, free, prototypes)
         if np.array_equal(nearest, labels):
@@ -82,10 +86,10 @@ def log_joint(V: Floats, means: Doubles, covariances: Doubles, weights: Doubles)
         factor = cholesky(covariances[component], lower=True, check_finite=False)
         half_log_determinant = np.log(np.diagonal(factor)).sum()
         constant = log_weights[component] - 0.5 * q * np.log(2 * np.pi) - half_log_determinant
+        whitening = solve_triangular(factor, np.eye(q), lower=True, check_finite=False).T
         for block in row_blocks(len(V), q):
-            centred = (V[block] - means[component]).T
-            scaled = solve_triangular(factor, centred, lower=True, check_finite=False)
-            joint[block, component] = constant - 0.5 * np.einsum("ij,ij->j", scaled, scaled)
+            scaled = (V[block] - means[component]) @ whitening
+            joint[block, component] = constant - 0.5 * np.einsum("ij,ij->i", scaled, scaled)
     return joint
 
 

@@ -20,8 +20,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, Keys, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
-from newfound.labels import PartialLabels, encode_labels
+from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.assignment import (
+    N_ROUNDS,
+    N_ROUNDS_TO_SETTLE,
     assign_nearest,
     assign_soft,
     log_joint,
@@ -32,7 +34,7 @@ from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_pos
 from newfound.mixture.hastings import CountTerm, accept_literal
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
+from newfound.mixture.rows import content_order, nearest_centre, row_keys, squared_distances
 from newfound.mixture.split_merge import (
     Components,
     Move,
@@ -68,11 +70,13 @@ class Pass:
 
 
 class _Rows(NamedTuple):
-    """The projected rows, their labels, and the content of the rows they came from."""
+    """The projected rows, sorted by what they hold, so that no sum depends on their order."""
 
     V: Floats
-    partial: PartialLabels
-    keys: Keys
+    codes: Ints
+    n_known: int
+    keys: Keys  # content of each row
+    order: Ints  # where each row stood
 
 
 class _Run(NamedTuple):
@@ -217,12 +221,10 @@ class SplitMergeMixture(
         """
         rows = self._prepare(X, y)
         random_state = check_random_state(self.random_state)
-        n_start = self._resolve_start(len(rows.V), rows.partial.n_known)
+        n_start = self._resolve_start(len(rows.V), rows.n_known)
         best: _Run | None = None
         for _ in range(self.n_init):
-            start = fit_labels(
-                rows.V, rows.partial.codes, rows.partial.n_known, n_start, random_state
-            )
+            start = fit_labels(rows.V, rows.codes, rows.n_known, n_start, random_state)
             run = self._run(rows, start, random_state)
             if best is None or run.components.log_likelihood > best.components.log_likelihood:
                 best = run
@@ -259,8 +261,8 @@ class SplitMergeMixture(
                 f"labels must hold one component number >= 0 for each of the {len(rows.V)} rows; "
                 f"got shape {start.shape}, type {start.dtype}."
             )
-        start = np.where(rows.partial.is_labelled, rows.partial.codes, start)
-        start = number_components(start, rows.partial.n_known)[start]
+        start = np.where(rows.codes == UNLABELLED, start[rows.order], rows.codes)
+        start = number_components(start, rows.n_known)[start]
         return self._finish(rows, self._run(rows, start, check_random_state(self.random_state)))
 
     def predict(self, X: ArrayLike) -> Ints:
@@ -317,11 +319,14 @@ class SplitMergeMixture(
                 DiscoveryWarning,
                 stacklevel=3,
             )
-        self.projection_ = Projection(self.n_directions).fit(X)
+        keys = row_keys(X)
+        order = content_order(keys, partial.codes)
+        self.projection_ = Projection(self.n_directions).fit_in_order(X, None, order)
         self.n_directions_ = self.projection_.n_directions_
         self.classes_ = partial.classes
         self.n_known_ = partial.n_known
-        return _Rows(self.projection_.transform(X), partial, row_keys(X))
+        V = self.projection_.transform_in_order(X, order)
+        return _Rows(V, partial.codes[order], partial.n_known, keys[order], order)
 
     def _check_settings(self) -> None:
         for name in ("n_directions", "max_passes", "n_init"):
@@ -380,7 +385,7 @@ class SplitMergeMixture(
         return _Run(components, rules.prior, history, converged)
 
     def _components(self, rows: _Rows, labels: Ints, rules: Rules) -> Components:
-        return Components.of(rows.V, labels, rows.partial.n_known, rules, rows.keys)
+        return Components.of(rows.V, labels, rows.n_known, rules, rows.keys)
 
     def _tell(self, done: Pass) -> None:
         """Tell whoever listens that a pass is over."""
@@ -394,10 +399,10 @@ class SplitMergeMixture(
             self.callback(done)
 
     def _assign(self, rows: _Rows, labels: Ints, rules: Rules) -> Ints:
-        V, codes, n_known = rows.V, rows.partial.codes, rows.partial.n_known
         if self.assign == "soft":
-            return assign_soft(V, codes, labels, n_known, rules.prior)
-        return assign_nearest(V, codes, labels, n_known)
+            return assign_soft(rows.V, rows.codes, labels, rows.n_known, rules.prior)
+        n_rounds = N_ROUNDS if self.n_components is None else N_ROUNDS_TO_SETTLE
+        return assign_nearest(rows.V, rows.codes, labels, rows.n_known, n_rounds)
 
     def _fit_prior(self, rows: _Rows, labels: Ints) -> NIWPrior:
         """Take the prior that was given, or fit one to the labelled classes."""
@@ -408,22 +413,24 @@ class SplitMergeMixture(
                     f"on {self.n_directions_} directions; give a prior of that size."
                 )
             return self.prior
-        codes = rows.partial.codes if rows.partial.n_known else labels
+        codes = rows.codes if rows.n_known else labels
         n_classes = int(codes.max()) + 1
         classes = GaussianStats.from_labels(rows.V, codes, n_classes)
         return NIWPrior.from_classes(classes, GaussianStats.from_points(rows.V))
 
     def _finish(self, rows: _Rows, run: _Run) -> SplitMergeMixture:
         """Number the novel components by size and derive everything from the labels."""
-        n_known = rows.partial.n_known
+        n_known = rows.n_known
         order = _largest_first(run.components)
         stats = run.components.stats[order]
-        self.labels_ = np.argsort(order)[run.components.labels]
+        labels = np.argsort(order)[run.components.labels]
+        self.labels_ = np.empty_like(labels)
+        self.labels_[rows.order] = labels
         self.n_components_ = self._n_features_out = len(stats)
         self.n_novel_ = self.n_components_ - n_known
         self.prior_ = run.prior
         self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, run.prior)
-        self.prototypes_ = prototypes_of(rows.V, rows.partial.codes, self.labels_, n_known)
+        self.prototypes_ = prototypes_of(rows.V, rows.codes, labels, n_known)
         mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
         self._spherical_variance = float(mean_square) / self.n_directions_ or 1.0
         self.history_ = run.history

@@ -17,6 +17,7 @@ from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
 from newfound.mixture.rows import (
     assign_and_sum,
+    content_order,
     nearest_centre,
     row_blocks,
     row_keys,
@@ -34,8 +35,7 @@ class _Start(NamedTuple):
     n_known: int
     known_sums: Floats  # (K^l, d), weighted sum of the labelled rows of each class
     known_weights: Floats  # (K^l,)
-    free: Ints  # rows that may move
-    by_content: Ints  # the places of the free rows, sorted by what the rows hold
+    free: Ints  # rows that may move, in the order of what they hold
 
 
 class _Partition(NamedTuple):
@@ -245,19 +245,21 @@ def group_free_rows(
         alone = np.full(len(free), UNLABELLED, dtype=np.int64)
         start = _prepare(X[free], np.ones(len(free), X.dtype), alone, 0)
         drawn = random_state.permutation(len(free))[:n_groups]
-        centres = X[free[start.by_content[drawn]]].astype(np.float64)
+        centres = X[free[start.free[drawn]]].astype(np.float64)
         found = lloyd(start, centres, max_iter=5, threshold=0.0).labels
         groups[free] = n_known + np.unique(found, return_inverse=True)[1]
     return groups
 
 
 def _prepare(X: Floats, weights: Floats, codes: Ints, n_known: int) -> _Start:
-    labelled = np.flatnonzero(codes != UNLABELLED)
-    known_sums = sum_by_label(X[labelled], codes[labelled], n_known, weights[labelled])
+    order = content_order(row_keys(X))
+    labelled, free = order[codes[order] != UNLABELLED], order[codes[order] == UNLABELLED]
+    known_sums = np.zeros((n_known, X.shape[1]))
+    for block in row_blocks(len(labelled), X.shape[1]):
+        rows = labelled[block]
+        known_sums += sum_by_label(X[rows], codes[rows], n_known, weights[rows])
     known_weights = np.bincount(codes[labelled], weights[labelled], minlength=n_known)
-    free = np.flatnonzero(codes == UNLABELLED)
-    by_content = np.argsort(row_keys(X)[free], kind="stable")
-    return _Start(X, weights, codes, n_known, known_sums, known_weights, free, by_content)
+    return _Start(X, weights, codes, n_known, known_sums, known_weights, free)
 
 
 def _mean_variance(X: Floats, weights: Floats) -> float:
@@ -282,16 +284,16 @@ def _seed_centres(start: _Start, n_clusters: int, random_state: np.random.Random
     n_trials = 2 + int(np.log(n_clusters))
     closest = np.ones(len(start.free))  # without a class mean, the first draw is by weight alone
     if n_set:
-        closest = nearest_centre(X, centres[:n_set].astype(X.dtype))[1][start.free]
+        closest = _squared_to_nearest(start, centres[:n_set])
     while n_set < n_clusters:
-        cumulated = (weights * closest)[start.by_content].cumsum()
+        cumulated = (weights * closest).cumsum()
         if len(cumulated) == 0 or cumulated[-1] <= 0:
             # every free row already sits on a centre: what is left stays empty
             centres[n_set:] = centres[0] if n_set else X.mean(axis=0)
             break
         draws = random_state.random_sample(n_trials) * cumulated[-1]
         places = np.searchsorted(cumulated, draws, side="right").clip(max=len(cumulated) - 1)
-        candidates = X[start.free[start.by_content[places]]]
+        candidates = X[start.free[places]]
         lowered = _squared_to_few(start, candidates)
         if n_set:
             np.minimum(lowered, closest[:, None], out=lowered)
@@ -300,6 +302,15 @@ def _seed_centres(start: _Start, n_clusters: int, random_state: np.random.Random
         centres[n_set] = candidates[best]
         n_set += 1
     return centres
+
+
+def _squared_to_nearest(start: _Start, centres: Floats) -> Floats:
+    """Squared distance of each free row to the nearest of the centres, shape (n_free,)."""
+    squared = np.empty(len(start.free), dtype=start.X.dtype)
+    for block in row_blocks(len(start.free), start.X.shape[1]):
+        rows = start.X[start.free[block]]
+        squared[block] = nearest_centre(rows, centres.astype(rows.dtype))[1]
+    return squared
 
 
 def _squared_to_few(start: _Start, candidates: Floats) -> Floats:
@@ -351,9 +362,8 @@ def _means(start: _Start, centres: Floats, labels: Ints, sums: Floats, weights: 
     """Move the centres; an empty cluster moves to the free row that is worst served."""
     empty = np.flatnonzero(weights[start.n_known :] <= 0) + start.n_known
     if len(empty) and len(start.free):
-        candidates = start.free[start.by_content]
-        loss = (_squared_to_own(start.X, centres, labels) * start.weights)[candidates]
-        worst = candidates[np.argsort(-loss, kind="stable")[: len(empty)]]
+        loss = (_squared_to_own(start.X, centres, labels) * start.weights)[start.free]
+        worst = start.free[np.argsort(-loss, kind="stable")[: len(empty)]]
         worst = worst[: np.count_nonzero(loss > 0)]
         empty = empty[: len(worst)]
         moved = start.X[worst] * start.weights[worst, None]

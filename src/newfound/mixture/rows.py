@@ -39,6 +39,11 @@ def row_keys(X: Floats) -> Keys:
     return keys
 
 
+def content_order(keys: Keys, codes: Ints | None = None) -> Ints:
+    """Order rows by what they hold, equal rows by their class: the order all sums run in."""
+    return np.argsort(keys, kind="stable") if codes is None else np.lexsort((codes, keys))
+
+
 def mix(keys: Keys) -> Keys:
     """Scramble 64-bit keys (the finaliser of splitmix64); wraps around on purpose."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -106,9 +111,9 @@ def _mend_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -
 
 def _around_origin(centres: Floats, dtype: npt.DTypeLike) -> tuple[Floats, Floats, Floats]:
     """Shift the origin into the data, so that |x - c|² does not cancel digits."""
-    origin = centres.mean(axis=0, dtype=np.float64)
-    shifted = (centres - origin).astype(dtype)
-    return origin.astype(dtype), shifted, np.einsum("ij,ij->i", shifted, shifted) / 2
+    origin = centres.mean(axis=0, dtype=np.float64).astype(dtype)
+    shifted = (centres.astype(np.float64) - origin).astype(dtype)
+    return origin, shifted, np.einsum("ij,ij->i", shifted, shifted) / 2
 
 
 def assign_and_sum(

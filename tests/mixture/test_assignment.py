@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from scipy import stats as distributions
+
+from newfound.mixture.assignment import (
+    assign_nearest,
+    assign_soft,
+    log_joint,
+    mixture_parameters,
+    prototypes_of,
+)
+from newfound.mixture.prior import NIWPrior
+from newfound.mixture.stats import GaussianStats
+
+
+def partially_labelled(seed=0, n=40):
+    rng = np.random.default_rng(seed)
+    X = np.concatenate(
+        [rng.normal(size=(n, 2)) + 6 * np.array(c) for c in ((0, 0), (1, 0), (0, 1))]
+    )
+    truth = np.repeat(np.arange(3), n)
+    codes = np.where((truth < 2) & (rng.random(3 * n) < 0.5), truth, -1)
+    return X, truth, codes
+
+
+def test_prototypes_of_known_classes_are_their_labelled_means():
+    X, truth, codes = partially_labelled()
+    found = prototypes_of(X, codes, truth, n_known=2)
+    for code in (0, 1):
+        np.testing.assert_allclose(found[code], X[codes == code].mean(axis=0))
+    np.testing.assert_allclose(found[2], X[truth == 2].mean(axis=0))
+
+
+@pytest.mark.parametrize("assign", ["nearest", "soft"])
+def test_rows_find_their_component_and_labels_stay(assign):
+    X, truth, codes = partially_labelled()
+    rng = np.random.default_rng(1)
+    start = np.where(rng.random(len(X)) < 0.2, rng.integers(0, 3, len(X)), truth)
+    start = np.where(codes >= 0, codes, start)
+    # a labelled row in the middle of another class
+    misplaced = np.flatnonzero(codes == 0)[0]
+    X[misplaced] = X[truth == 2].mean(axis=0)
+    if assign == "nearest":
+        labels = assign_nearest(X, codes, start, n_known=2)
+    else:
+        prior = NIWPrior(np.zeros(2), 0.01, 4.0, np.eye(2) / 4)
+        labels = assign_soft(X, codes, start, 2, prior)
+    assert (labels[codes >= 0] == codes[codes >= 0]).all()
+    assert (labels == truth).mean() > 0.97
+
+
+def test_nearest_assignment_is_a_fixed_point():
+    X, truth, codes = partially_labelled(seed=3)
+    labels = assign_nearest(X, codes, truth, n_known=2)
+    prototypes = prototypes_of(X, codes, labels, 2)
+    squared = ((X[:, None] - prototypes[None]) ** 2).sum(axis=2)
+    free = codes < 0
+    np.testing.assert_array_equal(labels[free], squared[free].argmin(axis=1))
+
+
+def test_a_component_that_loses_all_rows_is_dropped():
+    X = np.array([[0.0, 0.0], [0.1, 0.0], [0.05, 0.0], [9.0, 0.0]])
+    codes = np.array([0, -1, -1, -1])
+    # component 1 holds the two outer rows: its mean is nearest to neither of them for long
+    labels = assign_nearest(X, codes, np.array([0, 1, 2, 2]), n_known=1)
+    assert set(labels) == set(range(labels.max() + 1))
+
+
+def test_log_joint_is_equation_4():
+    rng = np.random.default_rng(4)
+    V = rng.normal(size=(7, 3))
+    means, weights = rng.normal(size=(2, 3)), np.array([0.3, 0.7])
+    roots = rng.normal(size=(2, 3, 3))
+    covariances = roots @ roots.transpose(0, 2, 1) + np.eye(3)
+    found = np.exp(log_joint(V, means, covariances, weights)).sum(axis=1)
+    expected = sum(
+        weight * distributions.multivariate_normal(mean, covariance).pdf(V)
+        for weight, mean, covariance in zip(weights, means, covariances, strict=True)
+    )
+    np.testing.assert_allclose(found, expected)
+
+
+def test_parameters_are_shrunk_by_the_posterior():
+    X = np.random.default_rng(5).normal(size=(4, 3))
+    prior = NIWPrior(np.zeros(3), 0.5, 6.0, np.eye(3))
+    stats = GaussianStats.from_labels(X, np.array([0, 0, 0, 1]), 3)
+    means, covariances, weights = mixture_parameters(stats, prior)
+    np.testing.assert_allclose(weights, [0.75, 0.25, 0.0])
+    np.testing.assert_allclose(means[1], X[3])
+    np.testing.assert_allclose(means[2], prior.m)
+    np.testing.assert_allclose(covariances[0], prior.update(stats[0]).expected_covariance())
+    assert all(np.linalg.eigvalsh(covariance)[0] > 0 for covariance in covariances)

@@ -1,0 +1,165 @@
+import numpy as np
+import pytest
+
+from newfound.mixture.halves import halve
+from newfound.mixture.hastings import accept_literal, log_merge_ratio, log_split_ratio
+from newfound.mixture.prior import NIWPrior
+from newfound.mixture.rows import row_keys
+from newfound.mixture.split_merge import (
+    SMALLEST_HALF,
+    Components,
+    Rules,
+    number_components,
+    split_merge_pass,
+)
+from newfound.mixture.stats import GaussianStats
+
+D = 3
+PRIOR = NIWPrior(np.zeros(D), 0.05, D + 2.0, np.eye(D) / (D + 2))
+
+
+def blobs(centres, n=30, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.concatenate([rng.normal(size=(n, D)) + np.asarray(c) for c in centres])
+    return X, np.repeat(np.arange(len(centres)), n)
+
+
+def run_pass(X, labels, n_known, accept=accept_literal, seed=0):
+    rules = Rules(PRIOR, accept)
+    components = Components.of(X, labels, n_known, rules, row_keys(X))
+    return split_merge_pass(X, components, rules, seed)
+
+
+def always(kind, log_ratios, counts, uniforms):
+    return np.ones(len(log_ratios), dtype=bool)
+
+
+def only(wanted):
+    def accept(kind, log_ratios, counts, uniforms):
+        return np.full(len(log_ratios), kind == wanted)
+
+    return accept
+
+
+FAR = [(0, 0, 0), (20, 0, 0), (0, 20, 0), (0, 0, 20)]
+
+
+def test_two_blobs_in_one_component_are_split():
+    X, truth = blobs(FAR[:2])
+    labels, moves = run_pass(X, np.zeros(60, dtype=int), n_known=0)
+    assert len(set(labels[truth == 0])) == len(set(labels[truth == 1])) == 1
+    assert set(labels) == {0, 1}
+    assert [(m.kind, m.parents, m.children, m.accepted) for m in moves] == [
+        ("split", (0,), (0, 1), True)
+    ]
+
+
+def test_one_blob_in_two_components_is_merged():
+    X, _ = blobs([FAR[0], FAR[1]])
+    labels = np.where(np.arange(60) < 30, np.arange(60) % 2, 2)
+
+    def literal_merges(kind, log_ratios, counts, uniforms):
+        return accept_literal(kind, log_ratios, counts, uniforms) & (kind == "merge")
+
+    merged, moves = run_pass(X, labels, 0, literal_merges)
+    assert set(merged) == {0, 1}
+    accepted = [m for m in moves if m.accepted]
+    assert [(m.kind, m.parents, m.children) for m in accepted] == [("merge", (0, 1), (0,))]
+
+
+def test_a_component_with_labels_is_never_split():
+    X, _ = blobs(FAR[:2])
+    labels, moves = run_pass(X, np.zeros(60, dtype=int), n_known=1, accept=always)
+    assert (labels == 0).all()
+    assert not [m for m in moves if m.kind == "split"]
+
+
+def test_two_known_components_are_never_merged():
+    X, labels = blobs([(0, 0, 0), (0.1, 0, 0)])
+    after, moves = run_pass(X, labels, n_known=2, accept=always)
+    np.testing.assert_array_equal(after, labels)
+    assert moves == []
+
+
+def test_a_novel_component_may_merge_into_a_known_one():
+    X, labels = blobs([(0, 0, 0), (0.1, 0, 0)])
+    after, moves = run_pass(X, labels, n_known=1, accept=only("merge"))
+    assert (after == 0).all()
+    assert [m.children for m in moves if m.accepted] == [(0,)]
+
+
+def test_children_of_a_split_do_not_merge_in_the_same_pass():
+    X, labels = blobs(FAR)
+    after, moves = run_pass(X, labels, n_known=0, accept=always)
+    assert len(set(after)) == 8  # all four split, none was left to merge
+    assert not [m for m in moves if m.kind == "merge"]
+
+
+def test_merging_pairs_are_disjoint_and_the_best_goes_first():
+    X, labels = blobs([(0, 0, 0), (0.5, 0, 0), (1.5, 0, 0)])
+    after, moves = run_pass(X, labels, n_known=0, accept=only("merge"))
+    merges = [m for m in moves if m.kind == "merge"]
+    assert len(merges) == 3
+    accepted = [m for m in merges if m.accepted]
+    assert len(accepted) == 1
+    assert accepted[0].log_ratio == max(m.log_ratio for m in merges)
+    assert len(set(after)) == 2
+
+
+def test_small_halves_veto_a_split():
+    X = np.concatenate([blobs(FAR[:1])[0], blobs(FAR[1:2])[0][:SMALLEST_HALF]])
+    _, moves = run_pass(X, np.zeros(len(X), dtype=int), n_known=0)
+    assert not [m for m in moves if m.kind == "split"]
+
+
+def test_empty_components_are_dropped_but_known_ones_keep_their_number():
+    np.testing.assert_array_equal(
+        number_components(np.array([1, 1, 5, 3]), 2), [0, 1, -1, 2, -1, 3]
+    )
+
+
+def test_the_ledger_holds_the_ratios_of_the_paper():
+    X, labels = blobs([(0, 0, 0), (3, 0, 0), (6, 0, 0)])
+    _, moves = run_pass(X, labels, n_known=1, accept=only("neither"))
+    stats = GaussianStats.from_labels(X, labels, 3)
+    for move in moves:
+        assert move.children == ()
+        assert not move.accepted
+        if move.kind == "merge":
+            i, j = move.parents
+            assert move.log_ratio == pytest.approx(log_merge_ratio(stats[i], stats[j], PRIOR))
+    for move in (m for m in moves if m.kind == "split"):
+        own = X[labels == move.parents[0]]
+        whole = GaussianStats.stack([GaussianStats.from_points(own)])
+        side = halve(own, np.zeros(len(own), int), whole.scatter, whole.mean, np.array([0]))
+        low, high = (GaussianStats.from_points(own[side == s]) for s in (0, 1))
+        expected = log_split_ratio(low + high, low, high, PRIOR)
+        assert move.log_ratio == pytest.approx(float(expected))
+
+
+def test_draws_follow_the_rows_not_their_order():
+    X, labels = blobs([(0, 0, 0), (4, 0, 0), (0, 4, 0), (4, 4, 0), (9, 9, 9)], n=20)
+
+    def coin(kind, log_ratios, counts, uniforms):
+        return uniforms < 0.5
+
+    order = np.random.default_rng(5).permutation(len(X))
+    swapped = np.array([0, 3, 1, 4, 2])[labels]  # and the components renumbered
+    before, _ = run_pass(X, labels, n_known=0, accept=coin, seed=3)
+    after, _ = run_pass(X[order], swapped[order], n_known=0, accept=coin, seed=3)
+    pairs = set(zip(before[order].tolist(), after.tolist(), strict=True))
+    assert len(pairs) == len(set(before)) == len(set(after))
+
+
+def test_another_seed_draws_otherwise():
+    X, labels = blobs([(4 * i, 0, 0) for i in range(12)], n=20)
+    seen = []
+
+    def watch(kind, log_ratios, counts, uniforms):
+        seen.append(uniforms)
+        return np.zeros(len(uniforms), dtype=bool)
+
+    run_pass(X, labels, 0, watch, seed=1)
+    run_pass(X, labels, 0, watch, seed=2)
+    assert not np.intersect1d(seen[0], seen[2]).size
+    assert all(((u > 0) & (u <= 1)).all() for u in seen)
