@@ -143,8 +143,8 @@ def _encode_numbers(y: npt.NDArray[Any], is_missing: Bools) -> PartialLabels:
             fractional = ~np.isfinite(present) | (present != np.round(present))
         if fractional.any():
             raise InputError(
-                f"Unknown label type: y holds {present[fractional][0]!r}, which is no class. "
-                "Labels are whole numbers or texts, not measurements."
+                f"Unknown label type: y holds {present[fractional][0].item()!r}, "
+                "which is no class. Labels are whole numbers or texts, not measurements."
             )
         present = present.astype(np.int64)
     classes, codes[~is_missing] = np.unique(present, return_inverse=True)
@@ -169,7 +169,7 @@ def _encode_objects(items: list[Any]) -> PartialLabels:
             "Labels are texts or whole numbers."
         )
     if others:
-        column = np.full(len(items), UNLABELLED, dtype=np.result_type(*map(type, others), int))
+        column = np.zeros(len(items), dtype=np.result_type(*{type(item) for item in others}))
         column[~is_missing] = others
         return _encode_numbers(column, is_missing)
     codes = np.full(len(items), UNLABELLED, dtype=np.int64)

@@ -82,8 +82,9 @@ def match_clusters(y_true: ArrayLike, labels: ArrayLike) -> dict[Any, Any]:
     classes, class_codes = np.unique(y_true, return_inverse=True)
     clusters, cluster_codes = np.unique(labels, return_inverse=True)
     matched = _match_codes(class_codes, cluster_codes)
+    names = classes.tolist()
     return {
-        cluster: classes[code].item()
+        cluster: names[code]
         for cluster, code in zip(clusters.tolist(), matched, strict=True)
         if code >= 0
     }
@@ -124,7 +125,7 @@ def discovery_scores(
     classes, codes, sizes = np.unique(y_true, return_inverse=True, return_counts=True)
     cluster_codes = np.unique(labels, return_inverse=True)[1]
     correct = _match_codes(codes, cluster_codes)[cluster_codes] == codes
-    is_old = np.isin(y_true, np.asarray(known_classes))
+    is_old = np.isin(y_true, np.asarray(list(known_classes)))
     accuracies = np.bincount(codes, weights=correct) / sizes
     return DiscoveryScores(
         n_correct_old=int(correct[is_old].sum()),

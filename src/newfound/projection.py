@@ -13,16 +13,19 @@ import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.covariance import ledoit_wolf
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.clustering import check_positive_int, check_rows
 from newfound.mixture.rows import content_order, row_keys
 
 #: Up to this many columns the basis is exact, from the (d, d) covariance; above, randomised.
 EXACT_COLUMNS = 2048
 _BLOCK_ROWS = 4096
+#: A unit-length row that is no farther than this from the mean lies on it, but for rounding.
+_ROUNDING = 1e-12
 
 
 def unit_rows(X: Floats) -> Floats:
@@ -78,11 +81,8 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Projection
             This transformer.
         """
-        if not isinstance(self.n_directions, (int, np.integer)) or self.n_directions < 1:
-            raise InputError(
-                f"n_directions must be a whole number of at least 1; got {self.n_directions!r}."
-            )
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        check_positive_int("n_directions", self.n_directions)
+        X = check_rows(self, X, ensure_min_samples=2)
         return self.fit_in_order(X, y, content_order(row_keys(X)))
 
     def fit_in_order(self, X: Floats, y: LabelsLike, order: Ints) -> Projection:
@@ -102,7 +102,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def transform(self, X: ArrayLike) -> Floats:
         """Project rows, shape (n, n_directions_), in the precision of X."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = check_rows(self, X, reset=False)
         return self.transform_in_order(X, np.arange(len(X)))
 
     def transform_in_order(self, X: Floats, order: Ints) -> Floats:
@@ -110,6 +110,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         projected = np.empty((len(order), self.n_directions_), dtype=X.dtype)
         for start in range(0, len(order), _BLOCK_ROWS):
             block = self._project(X[order[start : start + _BLOCK_ROWS]])
+            block[np.abs(block).max(axis=1) < _ROUNDING] = 0
             if self.whitening_ is not None:
                 block = block @ self.whitening_
             projected[start : start + _BLOCK_ROWS] = unit_rows(block)

@@ -12,13 +12,17 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import DBSCAN
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.assignment import prototypes_of
-from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
+from newfound.mixture.clustering import (
+    PartiallyLabelledClusterMixin,
+    check_positive_int,
+    check_rows,
+)
 from newfound.mixture.kmeans import group_free_rows
 from newfound.mixture.rows import nearest_centre, squared_distances
 from newfound.mixture.split_merge import number_components
@@ -33,7 +37,7 @@ class _PrototypeClusterer(PartiallyLabelledClusterMixin, BaseEstimator):
     n_components_: int
 
     def _check(self, X: ArrayLike, y: LabelsLike) -> tuple[Floats, PartialLabels]:
-        rows: Floats = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        rows = check_rows(self, X, ensure_min_samples=2)
         return rows, encode_labels(y, len(rows))
 
     def _finish(self, X: Floats, partial: PartialLabels, labels: Ints) -> None:
@@ -48,7 +52,7 @@ class _PrototypeClusterer(PartiallyLabelledClusterMixin, BaseEstimator):
     def predict(self, X: ArrayLike) -> Ints:
         """Component of the nearest prototype of each row of X."""
         check_is_fitted(self)
-        rows = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        rows = check_rows(self, X, reset=False)
         return nearest_centre(rows, self.prototypes_.astype(rows.dtype))[0]
 
 

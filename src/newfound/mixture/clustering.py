@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClusterMixin
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import validate_data
 
-from newfound.arrays import ArrayLike, Ints, LabelsLike
+from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike
 from newfound.errors import InputError
 from newfound.labels import category_names
 
@@ -34,6 +36,25 @@ class PartiallyLabelledClusterMixin(ClusterMixin):
     def category_names_(self) -> npt.NDArray[np.object_]:
         """Name of each category: the class as it was given, or ``new-001`` … if novel."""
         return category_names(self.classes_, self.n_components_)
+
+
+def check_rows(
+    estimator: BaseEstimator, X: ArrayLike, *, reset: bool = True, ensure_min_samples: int = 1
+) -> Floats:
+    """X as a dense, finite float32 or float64 array of the estimator's number of columns."""
+    if issparse(X):
+        raise InputError(
+            "Sparse data was passed for X, but dense data is required. "
+            "Use '.toarray()' to convert to a dense numpy array."
+        )
+    rows: Floats = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=[np.float64, np.float32],
+        ensure_min_samples=ensure_min_samples,
+    )
+    return rows
 
 
 def check_positive_int(name: str, value: Any) -> None:

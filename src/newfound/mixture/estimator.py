@@ -16,7 +16,7 @@ from sklearn.base import (
     TransformerMixin,
 )
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, Keys, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
@@ -30,7 +30,11 @@ from newfound.mixture.assignment import (
     mixture_parameters,
     prototypes_of,
 )
-from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
+from newfound.mixture.clustering import (
+    PartiallyLabelledClusterMixin,
+    check_positive_int,
+    check_rows,
+)
 from newfound.mixture.hastings import CountTerm, accept_literal
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.prior import NIWPrior
@@ -310,7 +314,7 @@ class SplitMergeMixture(
     def _prepare(self, X: ArrayLike, y: LabelsLike) -> _Rows:
         """Check the settings and the data, project the rows."""
         self._check_settings()
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X = check_rows(self, X, ensure_min_samples=2)
         partial = encode_labels(y, len(X))
         if partial.n_known == 0:
             warnings.warn(
@@ -440,7 +444,7 @@ class SplitMergeMixture(
 
     def _project(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = check_rows(self, X, reset=False)
         return self.projection_.transform(X)
 
     def __sklearn_tags__(self) -> Any:

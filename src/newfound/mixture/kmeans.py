@@ -9,12 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
-from newfound.mixture.clustering import PartiallyLabelledClusterMixin, check_positive_int
+from newfound.mixture.clustering import (
+    PartiallyLabelledClusterMixin,
+    check_positive_int,
+    check_rows,
+)
 from newfound.mixture.rows import (
     assign_and_sum,
     content_order,
@@ -36,6 +40,7 @@ class _Start(NamedTuple):
     known_sums: Floats  # (K^l, d), weighted sum of the labelled rows of each class
     known_weights: Floats  # (K^l,)
     free: Ints  # rows that may move, in the order of what they hold
+    order: Ints  # all rows in that order
 
 
 class _Partition(NamedTuple):
@@ -140,7 +145,7 @@ class SemiSupervisedKMeans(
         """
         for name in ("n_clusters", "n_init", "max_iter"):
             check_positive_int(name, getattr(self, name))
-        X = validate_data(self, X, dtype=[np.float64, np.float32], accept_large_sparse=False)
+        X = check_rows(self, X)
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         partial = encode_labels(y, len(X))
         n_clusters = self._resolve_n_clusters(len(X), partial.n_known)
@@ -189,8 +194,7 @@ class SemiSupervisedKMeans(
 
     def _check_rows(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)
-        rows: Floats = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return rows
+        return check_rows(self, X, reset=False)
 
     def _resolve_n_clusters(self, n_rows: int, n_known: int) -> int:
         if n_rows < self.n_clusters:
@@ -213,7 +217,7 @@ class SemiSupervisedKMeans(
         if n_used < self.n_components_:
             warnings.warn(
                 f"Number of distinct clusters ({n_used}) found smaller than n_clusters "
-                f"({self.n_components_}). Possibly due to duplicate points in X.",
+                f"({self.n_components_}): X has too few different unlabelled rows.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -252,14 +256,14 @@ def group_free_rows(
 
 
 def _prepare(X: Floats, weights: Floats, codes: Ints, n_known: int) -> _Start:
-    order = content_order(row_keys(X))
+    order = content_order(row_keys(X), codes)
     labelled, free = order[codes[order] != UNLABELLED], order[codes[order] == UNLABELLED]
     known_sums = np.zeros((n_known, X.shape[1]))
     for block in row_blocks(len(labelled), X.shape[1]):
         rows = labelled[block]
         known_sums += sum_by_label(X[rows], codes[rows], n_known, weights[rows])
     known_weights = np.bincount(codes[labelled], weights[labelled], minlength=n_known)
-    return _Start(X, weights, codes, n_known, known_sums, known_weights, free)
+    return _Start(X, weights, codes, n_known, known_sums, known_weights, free, order)
 
 
 def _mean_variance(X: Floats, weights: Floats) -> float:
@@ -345,8 +349,8 @@ def lloyd(start: _Start, centres: Floats, max_iter: int, threshold: float) -> _P
             break
     if not np.array_equal(previous, labels):
         labels, _, _ = _assign(start, centres)
-    squared = _squared_to_own(start.X, centres, labels)
-    return _Partition(labels, centres, float(np.dot(squared, start.weights)), n_iter)
+    loss = _squared_to_own(start.X, centres, labels) * start.weights
+    return _Partition(labels, centres, float(loss[start.order].sum()), n_iter)
 
 
 def _assign(start: _Start, centres: Floats) -> tuple[Ints, Floats, Floats]:

@@ -1,0 +1,72 @@
+"""What the benchmarks share: data, CPU seconds, peak memory."""
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# one thread each for us and the peers, before numpy is loaded
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import numpy as np
+
+
+def load_features(path, n_rows=50_000, d=128):
+    """Features and classes of an .npz with X and Y, or 100 synthetic classes without one."""
+    if path is not None:
+        with np.load(Path(path), allow_pickle=False) as archive:
+            return archive["X"].astype(np.float32), archive["Y"].astype(np.int64)
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 100, n_rows)
+    centres = rng.normal(size=(100, d))
+    X = centres[classes] + 1.5 * rng.normal(size=(n_rows, d))
+    return X.astype(np.float32), classes
+
+
+def partial_labels(classes, n_known=80, rate=0.5, seed=0):
+    """Half of the rows of the first classes keep their label, all others get -1."""
+    rng = np.random.default_rng(seed)
+    return np.where((classes < n_known) & (rng.random(len(classes)) < rate), classes, -1)
+
+
+def cpu_seconds(function):
+    """CPU seconds of a call, and what it returned."""
+    start = time.process_time()
+    result = function()
+    return time.process_time() - start, result
+
+
+def peak_extra_mebibytes(code):
+    """Peak memory of `code` in a process of its own, above what it held when it called ready()."""
+    prelude = (
+        "import resource, sys\n"
+        "def rss(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "base = []\n"
+        "def ready(): base.append(rss())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", prelude + code + "\nprint(rss() - base[0])"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout.split()[-1])
+
+
+def print_table(title, rows):
+    """Rows of (what, measured, target) under a title."""
+    widths = [max(len(str(row[i])) for row in rows) for i in range(3)]
+    print(f"\n{title}")
+    for row in rows:
+        print(
+            "  "
+            + "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        )
+    sys.stdout.flush()
+
+
+def own_peak_mebibytes():
+    """Peak resident memory of this process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,129 @@
+"""The E-step against scikit-learn: time, growth with the rows, memory, profile.
+
+python benchmarks/mixture.py [--features FILE.npz]
+"""
+
+import argparse
+import cProfile
+import io
+import pstats
+import time
+import warnings
+
+from measure import (  # first: it fixes the number of threads
+    cpu_seconds,
+    load_features,
+    partial_labels,
+    peak_extra_mebibytes,
+    print_table,
+)
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.mixture import BayesianGaussianMixture
+
+from newfound import SplitMergeMixture
+
+MEMORY_CODE = """
+import numpy as np
+from newfound import SplitMergeMixture
+rng = np.random.default_rng(0)
+n, d, k = 200_000, 256, 120
+classes = rng.integers(0, 100, n)
+X = rng.standard_normal((n, d), dtype=np.float32)
+X += rng.standard_normal((100, d), dtype=np.float32)[classes]
+y = np.where((classes < 80) & (rng.random(n) < 0.5), classes, -1)
+SplitMergeMixture(3, max_passes=1, acceptance="literal").fit(X[:1000], y[:1000] * 0)
+ready()
+mixture = SplitMergeMixture(k, max_passes=2, random_state=0, acceptance="literal").fit(X, y)
+q = mixture.n_directions_
+projected, statistics = n * q * 4 / 2**20, 5 * mixture.n_components_ * q * q * 8 / 2**20
+print("allowed", projected + 0.25 * X.nbytes / 2**20 + statistics)
+"""
+
+
+def literal_mixture(passes=30):
+    return SplitMergeMixture(120, acceptance="literal", max_passes=passes, random_state=0)
+
+
+def compare(X, y):
+    ours, fitted = cpu_seconds(lambda: literal_mixture().fit(X, y))
+    k_means, peer = cpu_seconds(lambda: KMeans(100, n_init=1, random_state=0).fit(X))
+    n_slice = len(X) // 10
+    bayes, _ = cpu_seconds(
+        lambda: BayesianGaussianMixture(
+            n_components=150,
+            covariance_type="full",
+            max_iter=3,
+            random_state=0,
+            init_params="random",
+        ).fit(X[:n_slice])
+    )
+    bayes *= 10 * 10  # ten times the rows, ten times the iterations
+    print_table(
+        f"fit, {X.shape[0]:,} x {X.shape[1]}, K_init = 120, {len(fitted.history_)} passes",
+        [
+            (
+                "against KMeans(100), " + f"{peer.n_iter_} iterations",
+                f"{ours / k_means:.2f} x ({ours:.1f} / {k_means:.1f} s)",
+                "<= 3 x",
+            ),
+            (
+                "faster than BayesianGaussianMixture(150), 30 iterations",
+                f"{bayes / ours:.0f} x (scaled from a tenth: {bayes:.0f} s)",
+                ">= 20 x",
+            ),
+        ],
+    )
+
+
+def growth(X, y):
+    rng = np.random.default_rng(0)
+    rows, first = [], None
+    for factor in (1, 2, 4, 8):
+        tiled = np.concatenate([X] * factor)
+        tiled += 0.01 * rng.standard_normal(tiled.shape, dtype=np.float32)
+        labels = np.concatenate([y] * factor)
+        stamps = []
+        literal_mixture(4).set_params(
+            callback=lambda _, s=stamps: s.append(time.process_time())
+        ).fit(tiled, labels)
+        seconds = float(np.diff(stamps).mean())
+        first = first or seconds
+        rows.append(
+            (
+                f"{len(tiled):,} rows",
+                f"{seconds:.2f} s a pass, {seconds / first / factor:.2f} x linear",
+                "<= 1.15 x",
+            )
+        )
+    print_table("Time of a pass as the rows grow", rows)
+
+
+def profile(X, y):
+    profiler = cProfile.Profile()
+    profiler.runcall(literal_mixture().fit, X, y)
+    text = io.StringIO()
+    pstats.Stats(profiler, stream=text).sort_stats("tottime").print_stats(8)
+    lines = [line for line in text.getvalue().splitlines() if line.strip()][4:]
+    print("\nProfile, by own time")
+    for line in lines:
+        print("  " + line.split("site-packages/")[-1][:110])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--features", help=".npz with X and Y; synthetic features without it")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    X, classes = load_features(arguments.features)
+    y = partial_labels(classes)
+    compare(X, y)
+    growth(X, y)
+    extra = peak_extra_mebibytes(MEMORY_CODE)
+    print_table("Memory above X and V, 200,000 x 256", [("peak", f"{extra:.0f} MiB", "see above")])
+    profile(X, y)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,199 @@
+"""Imports point one way, and `import newfound` stays light (rules R2, R3 and R4)."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import newfound
+
+ROOT = Path(newfound.__file__).parent
+MODULES = {
+    ".".join(("newfound", *path.relative_to(ROOT).with_suffix("").parts)): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+
+#: What a module may import stands in its own layer or in an earlier one.
+LAYERS = {
+    "numerics": ["arrays", "errors", "labels", "metrics", "projection", "mixture"],
+    "estimators": ["estimators", "trust", "scale"],
+    "deep": ["deep"],
+    "application": [
+        *["collection", "encode", "assignments", "lineage", "edits", "export"],
+        *["report", "review", "demo", "cli", "__main__"],
+    ],
+    "bench": ["bench"],
+}
+RANKS = {room: rank for rank, rooms in enumerate(LAYERS.values()) for room in rooms}
+
+#: Heavy packages, each with the one room that may import it.
+HOMES = {
+    "torch": "deep",
+    "torchvision": "deep",
+    "timm": "deep",
+    "dask": "scale",
+    "plotly": "report",
+}
+HEAVY = ["torch", "torchvision", "timm", "pandas", "typer", "rich", "plotly", "dask", "matplotlib"]
+
+
+def imports_of(tree, module, *, run_on_import=False):
+    """Dotted names that a module imports; with `run_on_import`, without those inside functions."""
+    package = module.rpartition(".")[0]
+    found = set()
+    pending = list(tree.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            base = ".".join([*parents, node.module or ""]).strip(".") if node.level else node.module
+            found.update(f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            pending.extend(node.orelse)
+        elif not (run_on_import and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))):
+            pending.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def room(name):
+    """The part of the package that a dotted name is in: newfound.mixture.rows → mixture."""
+    return [*name.split("."), "", ""][1]
+
+
+def layer_faults(tree, module):
+    """What a module imports from later layers."""
+    return [
+        name
+        for name in imports_of(tree, module, run_on_import=True)
+        if name.startswith("newfound.") and RANKS.get(room(name), -1) > RANKS[room(module)]
+    ]
+
+
+def parse(module):
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "newfound.__init__"])
+def test_no_module_imports_from_a_later_layer(module):
+    assert room(module) in RANKS, f"give newfound.{room(module)} a layer in {__file__}"
+    assert layer_faults(parse(module), module) == []
+
+
+def test_the_package_itself_imports_none_of_its_modules():
+    names = imports_of(parse("newfound.__init__"), "newfound.__init__", run_on_import=True)
+    assert [name for name in names if name.startswith("newfound")] == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_heavy_packages_are_imported_in_their_own_room_only(module):
+    packages = {name.partition(".")[0] for name in imports_of(parse(module), module)}
+    strangers = [name for name in packages if HOMES.get(name, room(module)) != room(module)]
+    assert strangers == []
+
+
+def test_no_two_modules_import_each_other():
+    graph = {
+        module: {
+            other
+            for name in imports_of(parse(module), module, run_on_import=True)
+            for other in (name, name.rpartition(".")[0])
+            if other in MODULES
+        }
+        for module in MODULES
+    }
+    while leaves := [module for module, needs in graph.items() if not needs]:
+        graph = {
+            module: needs - set(leaves) for module, needs in graph.items() if module not in leaves
+        }
+    assert graph == {}, "these import each other in a circle"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import newfound.cli",
+        "from newfound.cli import app",
+        "from newfound import cli",
+        "from .. import cli",
+        "from ..cli import app",
+        "try:\n    import newfound.cli\nexcept ImportError:\n    pass",
+        "class A:\n    from newfound.cli import app",
+    ],
+)
+def test_the_walk_sees_an_import_however_it_is_written(source):
+    assert layer_faults(ast.parse(source), "newfound.mixture.rows")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def f():\n    import newfound.cli",
+        "if TYPE_CHECKING:\n    import newfound.cli",
+        "import newfound",
+        "from newfound.labels import encode_labels",
+        "from . import stats",
+    ],
+)
+def test_the_walk_lets_other_imports_pass(source):
+    assert layer_faults(ast.parse(source), "newfound.mixture.rows") == []
+
+
+def test_the_walk_sees_heavy_imports_inside_functions():
+    tree = ast.parse("def f():\n    from torch import nn")
+    assert imports_of(tree, "newfound.cli") == {"torch.nn"}
+
+
+@pytest.mark.parametrize("name", ["utils.py", "common.py", "helpers.py"])
+def test_no_room_for_odds_and_ends(name):
+    assert [path for path in MODULES.values() if path.name == name] == []
+
+
+def run_python(program):
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+def test_import_newfound_loads_nothing_heavy():
+    loaded = run_python("import sys, newfound; print(*sys.modules)")
+    assert "newfound" in loaded
+    assert set(loaded).isdisjoint(HEAVY)
+
+
+def test_estimators_work_with_numpy_scipy_and_scikit_learn_only():
+    """As on a machine where nothing else is installed."""
+    program = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {HEAVY!r}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+import newfound
+X = [[0.0, 1.0], [0.1, 1.0], [5.0, 1.0], [5.1, 1.0]]
+newfound.SplitMergeMixture, newfound.Projection(1).fit(X)
+print(*newfound.SemiSupervisedKMeans(2, random_state=0).fit(X, [-1, -1, 0, -1]).labels_)
+"""
+    assert run_python(program) == ["1", "1", "0", "0"]
+
+
+@pytest.mark.parametrize("name", newfound.__all__)
+def test_public_names_resolve_and_are_listed(name):
+    assert getattr(newfound, name) is not None
+    assert name in dir(newfound)
+
+
+def test_public_names_are_what_they_say():
+    for name, home in newfound._HOMES.items():
+        assert getattr(newfound, name).__name__ == name
+        assert getattr(newfound, name).__module__ == home
+    assert set(newfound._HOMES) < set(newfound.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="'newfound' has no attribute 'NoSuchThing'"):
+        _ = newfound.NoSuchThing
