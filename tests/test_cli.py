@@ -1,10 +1,13 @@
 """The commands, mostly inside this process."""
 
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
 
+import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 from typer.testing import CliRunner
 
 import newfound
@@ -85,4 +88,22 @@ def test_without_the_extra_the_exit_status_is_not_zero():
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.returncode == 1
     assert "pip install 'newfound[cli]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_count_says_how_many(tmp_path):
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "f.npz", X=X, y=np.where((truth < 5) & (rng.random(1797) < 0.5), truth, -1))
+    result = run("count", str(tmp_path / "f.npz"), "--seed", "1")
+    assert result.exit_code == 0
+    found = float(re.search(r"5 categories are known; about ([\d.]+) more", result.stdout)[1])
+    assert found == pytest.approx(5, abs=1)
+    assert "90% interval" in result.stdout
+
+
+def test_count_of_a_bad_file_is_one_line_and_exit_code_2(tmp_path):
+    result = run("count", str(tmp_path / "none.npz"))
+    assert result.exit_code == 2
+    assert "There is no file" in result.stderr
     assert "Traceback" not in result.stderr

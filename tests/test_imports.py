@@ -21,7 +21,7 @@ LAYERS = {
     "estimators": ["estimators", "trust", "scale"],
     "deep": ["deep"],
     "application": [
-        *["collection", "encode", "assignments", "lineage", "edits", "export"],
+        *["features", "collection", "encode", "assignments", "lineage", "edits", "export"],
         *["report", "review", "demo", "cli", "__main__"],
     ],
     "bench": ["bench"],

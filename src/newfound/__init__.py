@@ -13,26 +13,31 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
+    from newfound.mixture.counting import CategoryCount, count_categories
     from newfound.mixture.estimator import SplitMergeMixture
     from newfound.mixture.kmeans import SemiSupervisedKMeans
     from newfound.projection import Projection
 
 #: Public name → module. Resolved on first use, so that `import newfound` stays light.
 _HOMES = {
+    "CategoryCount": "newfound.mixture.counting",
     "ConstrainedDBSCAN": "newfound.mixture.alternatives",
     "ConstrainedWard": "newfound.mixture.alternatives",
     "Projection": "newfound.projection",
     "SemiSupervisedKMeans": "newfound.mixture.kmeans",
     "SplitMergeMixture": "newfound.mixture.estimator",
+    "count_categories": "newfound.mixture.counting",
 }
 
 __all__ = [
+    "CategoryCount",
     "ConstrainedDBSCAN",
     "ConstrainedWard",
     "Projection",
     "SemiSupervisedKMeans",
     "SplitMergeMixture",
     "__version__",
+    "count_categories",
 ]
 
 

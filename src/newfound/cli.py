@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,12 +13,23 @@ from rich.console import Console
 from rich.table import Table
 
 import newfound
+from newfound.errors import InputError
 
 app = typer.Typer(
     help="Finds the categories that your labels don't have yet, and how many there are.",
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """Show what a person can mend as one line and exit code 2, without a traceback."""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        print(f"newfound: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
 
 
 def _print_version(asked: bool) -> None:
@@ -31,6 +46,33 @@ def _main(
     ] = False,
 ) -> None:
     """Declare the options that stand before a command."""
+
+
+@app.command()
+def count(
+    file: Annotated[
+        Path, typer.Argument(help="An .npz with the arrays X (features) and y (labels).")
+    ],
+    level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.9,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+) -> None:
+    """Say how many novel categories there are, before any clustering."""
+    from newfound.features import load_features
+    from newfound.mixture.counting import count_categories
+
+    with _clear_errors():
+        X, y = load_features(file)
+        with Console(stderr=True).status(f"Counting in {len(X):,} rows …"):
+            found = count_categories(X, y, level=level, random_state=seed)
+    low, high = found.interval
+    print(
+        f"{found.n_known} categories are known; about {found.n_novel:.1f} more are not "
+        f"({level:.0%} interval {low:.1f} to {high:.1f})."
+    )
+    print(
+        f"{found.novel_share:.0%} of the unlabelled rows belong to them; "
+        f"{found.label_rate:.0%} of the rows of known categories are labelled."
+    )
 
 
 @app.command()

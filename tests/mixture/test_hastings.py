@@ -4,7 +4,6 @@ from scipy.special import gammaln
 
 from newfound.errors import InputError
 from newfound.mixture.hastings import (
-    accept_literal,
     log_count,
     log_merge_ratio,
     log_split_ratio,
@@ -70,11 +69,3 @@ def test_count_term_of_nothing_is_finite():
     np.testing.assert_allclose(log_count(np.array([5.0])), gammaln(5))
     with pytest.raises(InputError, match="'gamma' or 'factorial'"):
         log_count(np.array(1.0), "n!")
-
-
-def test_literal_acceptance_has_probability_min_1_h():
-    uniforms = np.linspace(0.0005, 0.9995, 1000)
-    for ratio in (0.1, 0.5, 1.0, 7.0):
-        log_ratios = np.full(1000, np.log(ratio))
-        accepted = accept_literal("split", log_ratios, np.ones(1000), uniforms)
-        assert accepted.mean() == pytest.approx(min(1, ratio), abs=0.002)

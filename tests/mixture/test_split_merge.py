@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from newfound.mixture.acceptance import accept_literal
 from newfound.mixture.halves import halve
-from newfound.mixture.hastings import accept_literal, log_merge_ratio, log_split_ratio
+from newfound.mixture.hastings import log_merge_ratio, log_split_ratio
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import row_keys
 from newfound.mixture.split_merge import (
@@ -30,15 +33,20 @@ def run_pass(X, labels, n_known, accept=accept_literal, seed=0):
     return split_merge_pass(X, components, rules, seed)
 
 
-def always(kind, log_ratios, counts, uniforms):
-    return np.ones(len(log_ratios), dtype=bool)
+def only(*kinds):
+    """Accept every proposal of these kinds that is not ruled out by another move."""
 
-
-def only(wanted):
-    def accept(kind, log_ratios, counts, uniforms):
-        return np.full(len(log_ratios), kind == wanted)
+    def accept(splits, merges, n_novel):
+        certain = [
+            replace(proposals, log_ratios=proposals.log_ratios + (1e6 if wanted else -1e6))
+            for proposals, wanted in ((splits, "split" in kinds), (merges, "merge" in kinds))
+        ]
+        return accept_literal(*certain, n_novel)
 
     return accept
+
+
+always = only("split", "merge")
 
 
 FAR = [(0, 0, 0), (20, 0, 0), (0, 20, 0), (0, 0, 20)]
@@ -58,8 +66,9 @@ def test_one_blob_in_two_components_is_merged():
     X, _ = blobs([FAR[0], FAR[1]])
     labels = np.where(np.arange(60) < 30, np.arange(60) % 2, 2)
 
-    def literal_merges(kind, log_ratios, counts, uniforms):
-        return accept_literal(kind, log_ratios, counts, uniforms) & (kind == "merge")
+    def literal_merges(splits, merges, n_novel):
+        none = replace(splits, log_ratios=np.full(len(splits.log_ratios), -np.inf))
+        return accept_literal(none, merges, n_novel)
 
     merged, moves = run_pass(X, labels, 0, literal_merges)
     assert set(merged) == {0, 1}
@@ -92,7 +101,7 @@ def test_children_of_a_split_do_not_merge_in_the_same_pass():
     X, labels = blobs(FAR)
     after, moves = run_pass(X, labels, n_known=0, accept=always)
     assert len(set(after)) == 8  # all four split, none was left to merge
-    assert not [m for m in moves if m.kind == "merge"]
+    assert not [m for m in moves if m.kind == "merge" and m.accepted]
 
 
 def test_merging_pairs_are_disjoint_and_the_best_goes_first():
@@ -120,7 +129,7 @@ def test_empty_components_are_dropped_but_known_ones_keep_their_number():
 
 def test_the_ledger_holds_the_ratios_of_the_paper():
     X, labels = blobs([(0, 0, 0), (3, 0, 0), (6, 0, 0)])
-    _, moves = run_pass(X, labels, n_known=1, accept=only("neither"))
+    _, moves = run_pass(X, labels, n_known=1, accept=only())
     stats = GaussianStats.from_labels(X, labels, 3)
     for move in moves:
         assert move.children == ()
@@ -140,8 +149,11 @@ def test_the_ledger_holds_the_ratios_of_the_paper():
 def test_draws_follow_the_rows_not_their_order():
     X, labels = blobs([(0, 0, 0), (4, 0, 0), (0, 4, 0), (4, 4, 0), (9, 9, 9)], n=20)
 
-    def coin(kind, log_ratios, counts, uniforms):
-        return uniforms < 0.5
+    def coin(splits, merges, n_novel):
+        tossed = [
+            replace(p, log_ratios=np.full(len(p.counts), np.log(0.5))) for p in (splits, merges)
+        ]
+        return accept_literal(*tossed, n_novel)
 
     order = np.random.default_rng(5).permutation(len(X))
     swapped = np.array([0, 3, 1, 4, 2])[labels]  # and the components renumbered
@@ -155,9 +167,9 @@ def test_another_seed_draws_otherwise():
     X, labels = blobs([(4 * i, 0, 0) for i in range(12)], n=20)
     seen = []
 
-    def watch(kind, log_ratios, counts, uniforms):
-        seen.append(uniforms)
-        return np.zeros(len(uniforms), dtype=bool)
+    def watch(splits, merges, n_novel):
+        seen.extend([splits.uniforms, merges.uniforms])
+        return np.zeros(len(splits.counts), dtype=bool), np.zeros(len(merges.counts), dtype=bool)
 
     run_pass(X, labels, 0, watch, seed=1)
     run_pass(X, labels, 0, watch, seed=2)

@@ -27,10 +27,11 @@ def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles
     return sums / np.bincount(labels, counted, minlength=n_components)[:, None]
 
 
-def assign_nearest(
-    V: Floats, codes: Ints, labels: Ints, n_known: int, n_rounds: int = N_ROUNDS
-) -> Ints:
-    """Alternate prototypes and nearest-prototype labels; labelled rows stay, empty ones go."""
+def nearest_labels(V: Floats, codes: Ints, labels: Ints, n_known: int, n_rounds: int) -> Ints:
+    """Alternate prototypes and nearest-prototype labels; labelled rows stay.
+
+    A novel component may be left without rows; no component may be so at the start.
+    """
     free = np.flatnonzero(codes == UNLABELLED)
     prototypes = prototypes_of(V, codes, labels, n_known)
     for _ in range(n_rounds):
@@ -42,7 +43,7 @@ def assign_nearest(
         # novel components hold free rows only; the prototypes of known ones do not move
         filled = (counts > 0) & (np.arange(len(counts)) >= n_known)
         prototypes[filled] = sums[filled] / counts[filled, None]
-    return number_components(labels, n_known)[labels]
+    return labels
 
 
 def assign_soft(V: Floats, codes: Ints, labels: Ints, n_known: int, prior: NIWPrior) -> Ints:

@@ -21,13 +21,14 @@ from sklearn.utils.validation import check_is_fitted
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, Keys, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.acceptance import SteeredAcceptance, accept_literal
 from newfound.mixture.assignment import (
     N_ROUNDS,
     N_ROUNDS_TO_SETTLE,
-    assign_nearest,
     assign_soft,
     log_joint,
     mixture_parameters,
+    nearest_labels,
     prototypes_of,
 )
 from newfound.mixture.clustering import (
@@ -35,7 +36,9 @@ from newfound.mixture.clustering import (
     check_positive_int,
     check_rows,
 )
-from newfound.mixture.hastings import CountTerm, accept_literal
+from newfound.mixture.consensus import agree
+from newfound.mixture.counting import CategoryCount, count_categories
+from newfound.mixture.hastings import CountTerm
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import content_order, nearest_centre, row_keys, squared_distances
@@ -48,6 +51,9 @@ from newfound.mixture.split_merge import (
 )
 from newfound.mixture.stats import GaussianStats
 from newfound.projection import Projection
+
+#: Fewer known classes than this say too little of the directions in which classes vary.
+_CLASSES_TO_WHITEN = 10
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,10 @@ class SplitMergeMixture(
     rows stay with their class. The first K^l components are the known classes in sorted order,
     the others are novel, the largest first.
 
+    Taken literally, the ratios do not find K in 128 dimensions. By default they rank the moves,
+    and how many are made is set by `count_categories`, which learns from the known classes what
+    a novel one looks like.
+
     Parameters
     ----------
     n_components_init : int, optional
@@ -114,8 +124,13 @@ class SplitMergeMixture(
         Total number of categories K, if it is known: the mixture then makes no moves.
     n_directions : int, default=128
         Number of principal directions q, reduced to ``min(n - 1, d)`` where that is less.
-    acceptance : {"literal"}, default="literal"
-        How moves are accepted: "literal" with the paper's probability min(1, H).
+    acceptance : {"calibrated", "literal"}, default="calibrated"
+        How moves are accepted: "calibrated" such that K^n agrees with `count_categories`, or
+        "literal" with the paper's probability min(1, H). With fewer than two known classes
+        there is nothing to calibrate by, and "literal" is used with a warning.
+    whiten : bool, optional
+        Measure distances in units of the labelled classes' within-class covariance. By default
+        with at least 10 known classes, unless the acceptance is literal.
     prior : NIWPrior, optional
         θ, in the projected space. By default it is fitted to the labelled classes.
     assign : {"nearest", "soft"}, default="nearest"
@@ -125,8 +140,8 @@ class SplitMergeMixture(
         Whether Γ(n) in Eq. 5 and 6 is (n - 1)! or n! as the paper prints.
     max_passes : int, default=30
         Most passes of split and merge.
-    n_init : int, default=1
-        Number of starts; the one with the largest log-likelihood is kept.
+    n_init : int, default=3
+        Number of starts. They vote over the rows; the numbers are those of the most likely one.
     random_state : int, RandomState or None, default=None
         Seed. Draws depend on what rows hold, not on their order.
     verbose : int, default=0
@@ -155,10 +170,17 @@ class SplitMergeMixture(
         From X to the space of the mixture.
     n_directions_ : int
         Directions that were used.
+    count_ : CategoryCount or None
+        The count that steered the moves; None if K was given or the acceptance is literal.
+    n_novel_interval_ : tuple of float or None
+        90 % interval of K^n, from `count_`.
+    stability_ : ndarray of shape (K,)
+        How far the starts agree on each component, between 0 and 1; NaN for a single start.
     history_ : list of Pass
-        K, log-likelihood and moves of each pass.
+        K, log-likelihood and moves of each pass of the most likely start.
     converged_ : bool
-        Whether the last pass accepted no move and moved no row. True when K was given.
+        Whether no further pass would have changed or bettered the partition. True when K was
+        given.
     n_iter_ : int
         Number of passes.
     n_features_in_ : int
@@ -184,12 +206,13 @@ class SplitMergeMixture(
         *,
         n_components: int | None = None,
         n_directions: int = 128,
-        acceptance: Literal["literal"] = "literal",
+        acceptance: Literal["calibrated", "literal"] = "calibrated",
+        whiten: bool | None = None,
         prior: NIWPrior | None = None,
         assign: Literal["nearest", "soft"] = "nearest",
         count_term: CountTerm = "gamma",
         max_passes: int = 30,
-        n_init: int = 1,
+        n_init: int = 3,
         random_state: RandomStateLike = None,
         verbose: int = 0,
         callback: Callable[[Pass], object] | None = None,
@@ -198,6 +221,7 @@ class SplitMergeMixture(
         self.n_components = n_components
         self.n_directions = n_directions
         self.acceptance = acceptance
+        self.whiten = whiten
         self.prior = prior
         self.assign = assign
         self.count_term = count_term
@@ -223,17 +247,18 @@ class SplitMergeMixture(
         SplitMergeMixture
             This estimator.
         """
-        rows = self._prepare(X, y)
         random_state = check_random_state(self.random_state)
+        rows = self._prepare(X, y, random_state)
         n_start = self._resolve_start(len(rows.V), rows.n_known)
-        best: _Run | None = None
-        for _ in range(self.n_init):
-            start = fit_labels(rows.V, rows.codes, rows.n_known, n_start, random_state)
-            run = self._run(rows, start, random_state)
-            if best is None or run.components.log_likelihood > best.components.log_likelihood:
-                best = run
-        assert best is not None
-        return self._finish(rows, best)
+        runs = [
+            self._run(
+                rows,
+                fit_labels(rows.V, rows.codes, rows.n_known, n_start, random_state),
+                random_state,
+            )
+            for _ in range(self.n_init)
+        ]
+        return self._finish(rows, runs)
 
     def refit(
         self,
@@ -258,7 +283,8 @@ class SplitMergeMixture(
         SplitMergeMixture
             This estimator.
         """
-        rows = self._prepare(X, y)
+        random_state = check_random_state(self.random_state)
+        rows = self._prepare(X, y, random_state)
         start = np.asarray(labels)
         if start.shape != (len(rows.V),) or start.dtype.kind not in "iu" or start.min() < 0:
             raise InputError(
@@ -267,7 +293,7 @@ class SplitMergeMixture(
             )
         start = np.where(rows.codes == UNLABELLED, start[rows.order], rows.codes)
         start = number_components(start, rows.n_known)[start]
-        return self._finish(rows, self._run(rows, start, check_random_state(self.random_state)))
+        return self._finish(rows, [self._run(rows, start, random_state)])
 
     def predict(self, X: ArrayLike) -> Ints:
         """Component of each row of X, the argmax of `predict_proba`; labels are not looked at."""
@@ -311,26 +337,50 @@ class SplitMergeMixture(
         """Mean log density of the rows of X; `y` is not used."""
         return float(self.score_samples(X).mean())
 
-    def _prepare(self, X: ArrayLike, y: LabelsLike) -> _Rows:
-        """Check the settings and the data, project the rows."""
+    def _prepare(self, X: ArrayLike, y: LabelsLike, random_state: np.random.RandomState) -> _Rows:
+        """Check the settings and the data, count the categories, project the rows."""
         self._check_settings()
         X = check_rows(self, X, ensure_min_samples=2)
         partial = encode_labels(y, len(X))
-        if partial.n_known == 0:
-            warnings.warn(
-                "No row is labelled: the mixture works unsupervised, and nothing tells it what "
-                "counts as a category. Label some rows of a few classes for a result to trust.",
-                DiscoveryWarning,
-                stacklevel=3,
-            )
+        self.count_ = self._count(X, partial.codes, random_state)
+        self.n_novel_interval_ = None if self.count_ is None else self.count_.interval
         keys = row_keys(X)
         order = content_order(keys, partial.codes)
-        self.projection_ = Projection(self.n_directions).fit_in_order(X, None, order)
+        whiten = self.whiten
+        if whiten is None:
+            whiten = self.acceptance == "calibrated" and partial.n_known >= _CLASSES_TO_WHITEN
+        self.projection_ = Projection(self.n_directions, whiten=whiten)
+        self.projection_.fit_in_order(X, partial.codes, order)
         self.n_directions_ = self.projection_.n_directions_
         self.classes_ = partial.classes
         self.n_known_ = partial.n_known
         V = self.projection_.transform_in_order(X, order)
         return _Rows(V, partial.codes[order], partial.n_known, keys[order], order)
+
+    def _count(
+        self, X: Floats, codes: Ints, random_state: np.random.RandomState
+    ) -> CategoryCount | None:
+        """Count the categories, where the moves are to be steered by that and can be."""
+        n_known = int(codes.max()) + 1
+        if n_known == 0:
+            warnings.warn(
+                "No row is labelled: the mixture works unsupervised, and nothing tells it what "
+                "counts as a category. Label some rows of a few classes for a result to trust.",
+                DiscoveryWarning,
+                stacklevel=4,
+            )
+        if self.acceptance == "literal" or self.n_components is not None or n_known == 0:
+            return None
+        if n_known == 1 and (codes == UNLABELLED).any():
+            warnings.warn(
+                "Only one class is known, so nothing tells how much novel ones differ: moves are "
+                "accepted by the paper's min(1, H), which seldom finds K. Label rows of a second "
+                "class, better of five or more.",
+                DiscoveryWarning,
+                stacklevel=4,
+            )
+            return None
+        return count_categories(X, codes, random_state=random_state)
 
     def _check_settings(self) -> None:
         for name in ("n_directions", "max_passes", "n_init"):
@@ -339,7 +389,7 @@ class SplitMergeMixture(
             if getattr(self, name) is not None:
                 check_positive_int(name, getattr(self, name))
         choices = {
-            "acceptance": ("literal",),
+            "acceptance": ("calibrated", "literal"),
             "assign": ("nearest", "soft"),
             "count_term": ("gamma", "factorial"),
         }
@@ -370,15 +420,22 @@ class SplitMergeMixture(
         return max(asked, n_known)
 
     def _run(self, rows: _Rows, labels: Ints, random_state: np.random.RandomState) -> _Run:
-        """Carry one start to its end: moves, then re-assignment, until neither changes a row."""
-        rules = Rules(self._fit_prior(rows, labels), accept_literal, self.count_term)
-        components = self._components(rows, self._assign(rows, labels, rules), rules)
+        """Carry one start to its end: moves, then re-assignment, until they change no row.
+
+        At the number it is steered to, a partition is also done when a pass has not made it
+        more likely: at the same K, log-likelihoods compare.
+        """
+        target = None if self.count_ is None else round(self.count_.n_novel)
+        accept = accept_literal if target is None else SteeredAcceptance(target)
+        rules = Rules(self._fit_prior(rows, labels), accept, self.count_term)
+        components = self._components(rows, self._assign(rows, labels, rules.prior), rules)
         history: list[Pass] = []
+        best: Components | None = None
         converged = self.n_components is not None
         while not converged and len(history) < self.max_passes:
             seed = int(random_state.randint(2**31))
             moved, moves = split_merge_pass(rows.V, components, rules, seed)
-            labels = self._assign(rows, moved, rules)
+            labels = self._assign(rows, moved, rules.prior)
             n_reassigned = int(np.count_nonzero(labels != moved))
             converged = n_reassigned == 0 and not any(move.accepted for move in moves)
             components = self._components(rows, labels, rules)
@@ -386,7 +443,12 @@ class SplitMergeMixture(
                 Pass(len(components.stats), components.log_likelihood, n_reassigned, moves)
             )
             self._tell(history[-1])
-        return _Run(components, rules.prior, history, converged)
+            if len(components.stats) - rows.n_known == target:
+                if best is None or components.log_likelihood > best.log_likelihood:
+                    best = components
+                else:
+                    converged = True
+        return _Run(best or components, rules.prior, history, converged)
 
     def _components(self, rows: _Rows, labels: Ints, rules: Rules) -> Components:
         return Components.of(rows.V, labels, rows.n_known, rules, rows.keys)
@@ -402,11 +464,19 @@ class SplitMergeMixture(
         if self.callback is not None:
             self.callback(done)
 
-    def _assign(self, rows: _Rows, labels: Ints, rules: Rules) -> Ints:
+    def _settle(self, rows: _Rows, labels: Ints, stability: Doubles) -> tuple[Ints, Doubles]:
+        """Let rows find their nearest prototypes for good, so that `predict` repeats `labels_`."""
+        number_of = number_components(labels, rows.n_known, len(stability))
+        labels, stability = number_of[labels], stability[number_of >= 0]
+        if self.assign == "nearest":
+            labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS_TO_SETTLE)
+        return labels, stability
+
+    def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
         if self.assign == "soft":
-            return assign_soft(rows.V, rows.codes, labels, rows.n_known, rules.prior)
-        n_rounds = N_ROUNDS if self.n_components is None else N_ROUNDS_TO_SETTLE
-        return assign_nearest(rows.V, rows.codes, labels, rows.n_known, n_rounds)
+            return assign_soft(rows.V, rows.codes, labels, rows.n_known, prior)
+        labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS)
+        return number_components(labels, rows.n_known)[labels]
 
     def _fit_prior(self, rows: _Rows, labels: Ints) -> NIWPrior:
         """Take the prior that was given, or fit one to the labelled classes."""
@@ -422,14 +492,18 @@ class SplitMergeMixture(
         classes = GaussianStats.from_labels(rows.V, codes, n_classes)
         return NIWPrior.from_classes(classes, GaussianStats.from_points(rows.V))
 
-    def _finish(self, rows: _Rows, run: _Run) -> SplitMergeMixture:
-        """Number the novel components by size and derive everything from the labels."""
+    def _finish(self, rows: _Rows, runs: list[_Run]) -> SplitMergeMixture:
+        """Let the starts vote, number the novel components by size, derive all from the labels."""
         n_known = rows.n_known
-        order = _largest_first(run.components)
-        stats = run.components.stats[order]
-        labels = np.argsort(order)[run.components.labels]
+        run = max(runs, key=lambda run: run.components.log_likelihood)
+        others = [other.components.labels for other in runs if other is not run]
+        labels, stability = agree(run.components.labels, others, n_known)
+        labels, stability = self._settle(rows, labels, stability)
+        number_of, order = _largest_first(labels, n_known, rows.keys)
+        labels, self.stability_ = number_of[labels], stability[order]
         self.labels_ = np.empty_like(labels)
         self.labels_[rows.order] = labels
+        stats = GaussianStats.from_labels(rows.V, labels, len(order))
         self.n_components_ = self._n_features_out = len(stats)
         self.n_novel_ = self.n_components_ - n_known
         self.prior_ = run.prior
@@ -453,8 +527,16 @@ class SplitMergeMixture(
         return tags
 
 
-def _largest_first(components: Components) -> Ints:
-    """Order of the components: known ones, then novel ones by falling size, ties by content."""
-    n_known = components.n_known
-    novel = np.lexsort((components.content[n_known:], -components.stats.count[n_known:]))
-    return np.concatenate([np.arange(n_known), novel + n_known])
+def _largest_first(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:
+    """Number of each component and the components in that order.
+
+    Known ones first, then novel ones by falling size, ties by content; empty novel ones get -1.
+    """
+    sizes = np.bincount(labels, minlength=n_known)
+    content = np.zeros(len(sizes), dtype=np.uint64)
+    np.add.at(content, labels, keys)
+    novel = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
+    order = np.concatenate([np.arange(n_known), novel[sizes[novel] > 0]])
+    number_of = np.full(len(sizes), -1)
+    number_of[order] = np.arange(len(order))
+    return number_of, order

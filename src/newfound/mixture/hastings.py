@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import gammaln
 
-from newfound.arrays import Bools, Doubles
+from newfound.arrays import Doubles
 from newfound.errors import InputError
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.stats import GaussianStats
@@ -90,13 +90,3 @@ def log_merge_ratio(
         log H_m, which is ``-log_split_ratio(first + second, first, second)``.
     """
     return -log_split_ratio(first + second, first, second, prior, count_term)
-
-
-def accept_literal(
-    kind: str,
-    log_ratios: Doubles,
-    counts: Doubles,
-    uniforms: Doubles,
-) -> Bools:
-    """Accept with the paper's probability p = min(1, H): where log u < log H."""
-    return np.log(uniforms) < log_ratios

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any
 
 import numpy as np
 
 from newfound.arrays import Bools, Doubles, Floats, Ints, Keys
+from newfound.mixture.acceptance import Acceptance, Kind, Proposals
 from newfound.mixture.halves import halve
 from newfound.mixture.hastings import CountTerm, log_evidence
 from newfound.mixture.prior import NIWPrior
@@ -24,9 +25,6 @@ from newfound.mixture.stats import GaussianStats
 SMALLEST_HALF = 5
 #: How many nearest components are looked at as partners of a merge.
 N_NEIGHBOURS = 3
-
-
-Kind = Literal["split", "merge"]
 
 
 @dataclass(frozen=True)
@@ -52,28 +50,6 @@ class Move:
     children: tuple[int, ...]
     log_ratio: float
     accepted: bool
-
-
-class Acceptance(Protocol):
-    """Decides which proposals are carried out."""
-
-    def __call__(
-        self, kind: Kind, log_ratios: Doubles, counts: Doubles, uniforms: Doubles
-    ) -> Bools:
-        """Tell for each proposal whether it is accepted.
-
-        Parameters
-        ----------
-        kind : {"split", "merge"}
-            What is proposed.
-        log_ratios : ndarray of shape (m,)
-            log H of each proposal.
-        counts : ndarray of shape (m,)
-            Rows involved in it.
-        uniforms : ndarray of shape (m,)
-            A draw from (0, 1] for each.
-        """
-        ...
 
 
 @dataclass(frozen=True)
@@ -132,31 +108,6 @@ class Components:
         return float(self.evidence.sum())
 
 
-@dataclass(frozen=True)
-class _Proposals:
-    """Proposed moves of one kind: parents (m, 1) or (m, 2), log ratios and verdicts (m,)."""
-
-    kind: Kind
-    parents: Ints
-    log_ratios: Doubles
-    accepted: Bools
-
-    def moves(self, children: Callable[[Ints], tuple[int, ...]]) -> list[Move]:
-        """Write them into the ledger; `children` numbers what became of accepted parents."""
-        return [
-            Move(
-                self.kind,
-                tuple(parents.tolist()),
-                children(parents) if accepted else (),
-                float(log_ratio),
-                bool(accepted),
-            )
-            for parents, log_ratio, accepted in zip(
-                self.parents, self.log_ratios, self.accepted, strict=True
-            )
-        ]
-
-
 def split_merge_pass(
     V: Floats, components: Components, rules: Rules, seed: int
 ) -> tuple[Ints, list[Move]]:
@@ -182,21 +133,43 @@ def split_merge_pass(
     """
     labels, n_components = components.labels, len(components.stats)
     halves, splits = _propose_splits(V, components, rules, seed)
-    is_split = np.zeros(n_components, dtype=bool)
-    is_split[splits.parents[splits.accepted, 0]] = True
-    merges = _propose_merges(components, ~is_split, rules, seed)
+    merges = _propose_merges(components, rules, seed)
+    n_novel = n_components - components.n_known
+    split_accepted, merge_accepted = rules.accept(splits, merges, n_novel)
 
     # Each row's group: its component, the other half of a split, or the partner of a merge.
+    is_split = np.zeros(n_components, dtype=bool)
+    is_split[splits.parents[split_accepted, 0]] = True
     target = np.arange(n_components)
-    target[merges.parents[merges.accepted, 1]] = merges.parents[merges.accepted, 0]
+    target[merges.parents[merge_accepted, 1]] = merges.parents[merge_accepted, 0]
     groups = target[labels]
     second_half = is_split[labels] & (halves % 2 == 1)
     groups[second_half] += n_components
     number_of = number_components(groups, components.n_known, 2 * n_components)
 
-    moves = splits.moves(lambda p: (int(number_of[p[0]]), int(number_of[p[0] + n_components])))
-    moves += merges.moves(lambda p: (int(number_of[p[0]]),))
+    moves = _ledger(
+        splits, split_accepted, lambda p: (number_of[p[0]], number_of[p[0] + n_components])
+    )
+    moves += _ledger(merges, merge_accepted, lambda p: (number_of[p[0]],))
     return number_of[groups], moves
+
+
+def _ledger(
+    proposals: Proposals, accepted: Bools, children: Callable[[Ints], tuple[Any, ...]]
+) -> list[Move]:
+    """Write proposals down; `children` numbers what became of the parents of an accepted one."""
+    return [
+        Move(
+            proposals.kind,
+            tuple(parents.tolist()),
+            tuple(int(child) for child in children(parents)) if done else (),
+            float(log_ratio),
+            bool(done),
+        )
+        for parents, log_ratio, done in zip(
+            proposals.parents, proposals.log_ratios, accepted, strict=True
+        )
+    ]
 
 
 def number_components(labels: Ints, n_known: int, n_numbers: int | None = None) -> Ints:
@@ -208,8 +181,8 @@ def number_components(labels: Ints, n_known: int, n_numbers: int | None = None) 
 
 def _propose_splits(
     V: Floats, components: Components, rules: Rules, seed: int
-) -> tuple[Ints, _Proposals]:
-    """Halves of the novel components, and a verdict on each that is large enough to split."""
+) -> tuple[Ints, Proposals]:
+    """Halves of the novel components, and a proposal for each that is large enough to split."""
     stats = components.stats
     novel = np.arange(components.n_known, len(stats))
     novel = novel[stats.count[novel] > 2 * SMALLEST_HALF]
@@ -222,14 +195,13 @@ def _propose_splits(
     log_halves[both] = log_evidence(half_stats[both], rules.prior, rules.count_term)
     log_ratios = log_halves.reshape(-1, 2).sum(axis=1)[large] - components.evidence[parents]
     uniforms = _uniforms(components.content[parents], seed)
-    accepted = rules.accept("split", log_ratios, stats.count[parents], uniforms)
-    return halves, _Proposals("split", parents[:, None], log_ratios, accepted)
+    return halves, Proposals("split", parents[:, None], log_ratios, stats.count[parents], uniforms)
 
 
-def _propose_merges(components: Components, eligible: Bools, rules: Rules, seed: int) -> _Proposals:
-    """Verdicts on neighbouring pairs; accepted pairs are disjoint, the best ratio goes first."""
+def _propose_merges(components: Components, rules: Rules, seed: int) -> Proposals:
+    """Every novel component with its nearest neighbours; known classes only as partners."""
     stats, evidence = components.stats, components.evidence
-    pairs = _neighbours(components, eligible)
+    pairs = _neighbours(components)
     log_ratios = np.array(
         [
             log_evidence(stats[i] + stats[j], rules.prior, rules.count_term)
@@ -240,19 +212,12 @@ def _propose_merges(components: Components, eligible: Bools, rules: Rules, seed:
     ).reshape(len(pairs))
     counts = stats.count[pairs].sum(axis=1)
     uniforms = _uniforms(components.content[pairs].sum(axis=1), ~seed)
-    wanted = rules.accept("merge", log_ratios, counts, uniforms)
-    accepted = np.zeros(len(pairs), dtype=bool)
-    is_used = np.zeros(len(stats), dtype=bool)
-    for place in np.argsort(-log_ratios, kind="stable"):
-        if wanted[place] and not is_used[pairs[place]].any():
-            accepted[place] = True
-            is_used[pairs[place]] = True
-    return _Proposals("merge", pairs, log_ratios, accepted)
+    return Proposals("merge", pairs, log_ratios, counts, uniforms)
 
 
-def _neighbours(components: Components, eligible: Bools) -> Ints:
+def _neighbours(components: Components) -> Ints:
     """Pairs (i, j), i < j, of a novel component and one of its nearest; shape (m, 2)."""
-    usable = np.flatnonzero(eligible & (components.stats.count > 0))
+    usable = np.flatnonzero(components.stats.count > 0)
     novel = usable[usable >= components.n_known]
     n_neighbours = min(N_NEIGHBOURS, len(usable) - 1)
     if len(novel) == 0 or n_neighbours < 1:

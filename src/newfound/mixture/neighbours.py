@@ -1,0 +1,120 @@
+"""A graph of nearest neighbours without hubs, in a space that treats all classes alike."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import linalg, sparse
+from sklearn.covariance import ledoit_wolf
+
+from newfound.arrays import Doubles, Floats, Ints
+from newfound.mixture.rows import row_blocks
+from newfound.projection import Projection, unit_rows
+
+#: Rows whose neighbours say in which directions one class varies.
+_N_SAMPLED = 4000
+_SINKHORN_ROUNDS = 30
+
+
+def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tuple[Ints, Floats]:
+    """The most similar other rows of each chosen row, best first.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, q)
+        Rows of unit length.
+    n_neighbours : int
+        How many.
+    chosen : ndarray of int, shape (m,), optional
+        Rows to find neighbours of; all by default.
+
+    Returns
+    -------
+    neighbours : ndarray of int, shape (m, n_neighbours)
+        Indices of rows.
+    cosines : ndarray of shape (m, n_neighbours)
+        Their cosine similarities.
+    """
+    chosen = np.arange(len(V)) if chosen is None else chosen
+    neighbours = np.empty((len(chosen), n_neighbours), dtype=np.int64)
+    cosines = np.empty((len(chosen), n_neighbours), dtype=V.dtype)
+    for block in row_blocks(len(chosen), len(V)):
+        similar = V[chosen[block]] @ V.T
+        similar[np.arange(len(similar)), chosen[block]] = -np.inf
+        best = np.argpartition(similar, -n_neighbours, axis=1)[:, -n_neighbours:]
+        values = np.take_along_axis(similar, best, axis=1)
+        order = np.argsort(-values, axis=1, kind="stable")
+        neighbours[block] = np.take_along_axis(best, order, axis=1)
+        cosines[block] = np.take_along_axis(values, order, axis=1)
+    return neighbours, cosines
+
+
+def whiten_by_neighbours(
+    X: Floats, n_directions: int, n_neighbours: int, rng: np.random.Generator
+) -> Floats:
+    """Project and divide by the covariance of differences between neighbours.
+
+    Neighbours are mostly of one class, so their differences show in which directions a class
+    varies, without a label. Whitening by the labelled classes would draw known classes together
+    and not novel ones; this treats them alike.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    n_directions : int
+        Principal directions to keep.
+    n_neighbours : int
+        Neighbours of each row to take differences with.
+    rng : Generator
+        Draws the rows that are looked at.
+
+    Returns
+    -------
+    ndarray of shape (n, q), float32
+        Rows of unit length.
+    """
+    projection = Projection(n_directions).fit_in_order(X, None, np.arange(len(X)))
+    V = projection.transform_in_order(X, np.arange(len(X))).astype(np.float32)
+    if not V.any():
+        return V  # all rows are alike
+    sampled = rng.permutation(len(V))[:_N_SAMPLED]
+    neighbours, _ = nearest_rows(V, min(n_neighbours, len(V) - 1), sampled)
+    differences = (V[sampled][:, None] - V[neighbours]).reshape(-1, V.shape[1])
+    covariance, _ = ledoit_wolf(differences.astype(np.float64), assume_centered=True)
+    values, vectors = linalg.eigh(covariance)
+    floor = 1e-6 * values[-1] if values[-1] > 0 else 1.0
+    whitened = V @ (vectors / np.sqrt(values.clip(min=floor))).astype(np.float32)
+    whitened -= whitened.mean(axis=0)
+    return unit_rows(whitened)
+
+
+def balanced_graph(neighbours: Ints, cosines: Floats) -> sparse.csr_array:
+    """Symmetric neighbour graph whose rows and columns sum to 1.
+
+    In a plain neighbour graph some rows are neighbours of very many (hubs), and much depends on
+    whether a hub happens to be labelled. Sinkhorn's scaling gives every row the same weight.
+
+    Parameters
+    ----------
+    neighbours : ndarray of int, shape (n, m)
+        Neighbours of every row.
+    cosines : ndarray of shape (n, m)
+        Their similarities, best first.
+
+    Returns
+    -------
+    sparse array of shape (n, n), float32
+        Weights of the edges.
+    """
+    n, m = neighbours.shape
+    squared = np.maximum(2 - 2 * cosines.astype(np.float64), 0)
+    scale = squared[:, -1] + 1e-9
+    weights = np.exp(-squared / np.sqrt(scale[:, None] * scale[neighbours]))
+    rows = np.repeat(np.arange(n), m)
+    graph = sparse.csr_array((weights.ravel(), (rows, neighbours.ravel())), shape=(n, n))
+    graph = (graph + graph.T) / 2
+    factors: Doubles = np.ones(n)
+    for _ in range(_SINKHORN_ROUNDS):
+        factors = np.sqrt(factors / np.maximum(graph @ factors, 1e-12))
+    balance = sparse.diags_array(factors)
+    return (balance @ graph @ balance).astype(np.float32).tocsr()
