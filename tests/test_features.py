@@ -42,7 +42,7 @@ def test_missing_arrays_are_named(tmp_path, arrays, message):
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 broken"])
 def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "f.npz").write_bytes(content)
-    with pytest.raises(InputError, match="is no .npz archive"):
+    with pytest.raises(InputError, match=r"is no \.npz archive"):
         load_features(tmp_path / "f.npz")
 
 

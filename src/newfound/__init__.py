@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from newfound.mixture.counting import CategoryCount, count_categories
     from newfound.mixture.estimator import SplitMergeMixture
     from newfound.mixture.kmeans import SemiSupervisedKMeans
+    from newfound.mixture.rehearsal import Rehearsal, rehearse
     from newfound.projection import Projection
 
 #: Public name → module. Resolved on first use, so that `import newfound` stays light.
@@ -24,9 +25,11 @@ _HOMES = {
     "ConstrainedDBSCAN": "newfound.mixture.alternatives",
     "ConstrainedWard": "newfound.mixture.alternatives",
     "Projection": "newfound.projection",
+    "Rehearsal": "newfound.mixture.rehearsal",
     "SemiSupervisedKMeans": "newfound.mixture.kmeans",
     "SplitMergeMixture": "newfound.mixture.estimator",
     "count_categories": "newfound.mixture.counting",
+    "rehearse": "newfound.mixture.rehearsal",
 }
 
 __all__ = [
@@ -34,10 +37,12 @@ __all__ = [
     "ConstrainedDBSCAN",
     "ConstrainedWard",
     "Projection",
+    "Rehearsal",
     "SemiSupervisedKMeans",
     "SplitMergeMixture",
     "__version__",
     "count_categories",
+    "rehearse",
 ]
 
 
