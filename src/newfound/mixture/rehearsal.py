@@ -152,7 +152,7 @@ def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
 def _play_hidden(
     settings: SplitMergeMixture, X: Floats, codes: Ints, rate: float, seed: int
 ) -> tuple[int, float]:
-    """All rows; of a novel component of n rows, h of them labelled and hidden, h/(rate n) is theirs."""
+    """All rows; of a novel component of n rows, h of them hidden labels, h / (rate n) is theirs."""
     rng = np.random.default_rng(seed)
     hidden = _draw_hidden(codes, rng)
     was_hidden = np.isin(codes, hidden)
