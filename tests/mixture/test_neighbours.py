@@ -44,6 +44,6 @@ def test_whitening_shrinks_directions_in_which_neighbours_differ():
     def purity(rows):
         return (truth[nearest_rows(rows, 5)[0]] == truth[:, None]).mean()
 
-    whitened = whiten_by_neighbours(X, 12, 10, np.random.default_rng(0))
+    whitened = whiten_by_neighbours(X, 12, np.random.default_rng(0))
     np.testing.assert_allclose(np.linalg.norm(whitened, axis=1), 1, rtol=1e-5)
     assert purity(whitened) >= purity(unit_rows(X - X.mean(axis=0)))

@@ -33,13 +33,14 @@ from newfound.mixture.rows import content_order, row_keys
 #: More rows than this are sampled: the rate needs no more.
 MAX_ROWS = 20_000
 _N_DIRECTIONS = 128
-_NEIGHBOURS = (10, 30)  # two graphs: fine and coarse
-_STEPS = (1, 2, 4)  # lengths of the walks on them
+_N_NEIGHBOURS = 30
+_STEPS = (1, 2, 4)  # lengths of the walks on the graph
 _N_FOLDS = 5  # parts that the labelled rows are held out in
 _N_HIDINGS = 5  # rounds of hidden classes for each
 _HIDDEN_SHARE = 0.2
-#: Prior odds of "known" at which rows are scored; the smaller, the more only pure regions count.
-_SHARPNESS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+#: How much a known row weighs in the score, against a novel one: less than its due, so that only
+#: regions where known rows prevail count. There, hidden classes stand best for novel ones.
+_KNOWN_WEIGHT = 0.1
 
 
 @dataclass(frozen=True)
@@ -143,9 +144,8 @@ class _Odds(NamedTuple):
     """Unlabelled over labelled rows of known classes, (1 - r) / r."""
 
     value: float
-    variance: float  # from the classes that were hidden and the rows that were held out
-    disagreement: float  # mean squared difference between the levels of sharpness
-    n_known: int
+    error: float  # standard error
+    n_classes: int  # hidden classes that it rests on
 
 
 def _gather_evidence(X: Floats, codes: Ints, rng: np.random.Generator) -> _Evidence | None:
@@ -153,11 +153,10 @@ def _gather_evidence(X: Floats, codes: Ints, rng: np.random.Generator) -> _Evide
 
     None where that shows nothing: all rows are alike, or too few classes or rows are labelled.
     """
-    V = whiten_by_neighbours(X, _N_DIRECTIONS, _NEIGHBOURS[0], rng)
+    V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
     if not V.any():
         return None
-    neighbours, cosines = nearest_rows(V, min(_NEIGHBOURS[-1], len(V) - 1))
-    graphs = [balanced_graph(neighbours[:, :m], cosines[:, :m]) for m in _NEIGHBOURS]
+    graph = balanced_graph(*nearest_rows(V, min(_N_NEIGHBOURS, len(V) - 1)))
     labelled = np.flatnonzero(codes != UNLABELLED)
     free = np.flatnonzero(codes == UNLABELLED)
     names, classes = np.unique(codes[labelled], return_inverse=True)
@@ -171,7 +170,7 @@ def _gather_evidence(X: Floats, codes: Ints, rng: np.random.Generator) -> _Evide
     for number in range(_N_FOLDS):
         reference = fold != number
         rounds = [next(hidings) for _ in range(_N_HIDINGS)]
-        affinities = _affinities(graphs, labelled[reference], classes[reference], rounds)
+        affinities = _affinities(graph, labelled[reference], classes[reference], rounds)
         for hidden, affinity in zip(rounds, affinities, strict=True):
             is_hidden = hidden[classes]
             out = ~reference & ~is_hidden
@@ -218,50 +217,60 @@ def _hidings(n_known: int, rng: np.random.Generator) -> Iterator[Bools]:
 
 
 def _affinities(
-    graphs: list[sparse.csr_array], references: Ints, classes: Ints, rounds: list[Bools]
+    graph: sparse.csr_array, references: Ints, classes: Ints, rounds: list[Bools]
 ) -> list[Floats]:
-    """Largest affinity of every row to a class that is not hidden; (n, f) for each round.
+    """Largest affinity of every row to a class that is not hidden; (n, 3) for each round.
 
     The affinity to a class is the chance that a walk of a few steps ends on a labelled row of
-    it, one column for each graph and length.
+    it, one column for each length.
     """
-    n_known = len(rounds[0])
     columns: list[list[Floats]] = [[] for _ in rounds]
-    for graph in graphs:
-        mass = np.zeros((graph.shape[0], n_known), dtype=np.float32)
-        mass[references, classes] = 1
-        for step in range(1, _STEPS[-1] + 1):
-            mass = graph @ mass
-            if step in _STEPS:
-                for column, hidden in zip(columns, rounds, strict=True):
-                    column.append(np.sqrt(mass[:, ~hidden].max(axis=1).clip(min=0)))
+    mass = np.zeros((graph.shape[0], len(rounds[0])), dtype=np.float32)
+    mass[references, classes] = 1
+    for step in range(1, _STEPS[-1] + 1):
+        mass = graph @ mass
+        if step in _STEPS:
+            for column, hidden in zip(columns, rounds, strict=True):
+                column.append(np.sqrt(mass[:, ~hidden].max(axis=1).clip(min=0)))
     return [np.stack(column, axis=1) for column in columns]
 
 
-class _Level(NamedTuple):
-    """What one level of sharpness says."""
-
-    odds: float
-    share: float  # known rows among the unlabelled
-    of_classes: Doubles  # (C,) how the hidden classes deviate, in units of m_K - m_N
-    of_rows: Doubles  # how held-out rows deviate within their classes, likewise
-
-
 def _estimate_odds(evidence: _Evidence) -> _Odds:
-    """Odds from the levels of sharpness that say most; twice, since scoring needs a prior."""
+    """Score all rows and compare the mean scores of the three groups."""
     evidence = _standardise(evidence)
-    value = 1.0
-    for _ in range(2):
-        levels = [_read_level(evidence, value, sharpness) for sharpness in _SHARPNESS]
-        odds = np.array([level.odds for level in levels])
-        covariance = _level_covariance(evidence, levels)
-        variances = covariance.diagonal()
-        # as good as the best, within the error of a variance estimated from K^l classes
-        good = variances <= variances.min() * (1 + np.sqrt(2 / max(1, evidence.n_known - 1)))
-        weights = good / variances / (good / variances).sum()
-        value = float(weights @ odds)
-    disagreement = float(((odds - value) ** 2 / variances).sum() / (1 / variances).sum())
-    return _Odds(value, float(weights @ covariance @ weights), disagreement, evidence.n_known)
+    per_label = evidence.n_unlabelled / evidence.n_kept
+    prior = float(np.clip(1 / per_label, 0.02, 0.98))  # as many unlabelled known rows as labelled
+    weight = prior * _KNOWN_WEIGHT / (prior * _KNOWN_WEIGHT + 1 - prior)
+    coefficients = _fit_logistic(evidence.held_out, evidence.hidden, weight)
+    known, novel, unlabelled = (
+        _score(coefficients, rows)
+        for rows in (evidence.held_out, evidence.hidden, evidence.unlabelled)
+    )
+    gap = max(float(known.mean() - novel.mean()), 1e-6)
+    share = float(np.clip((unlabelled.mean() - novel.mean()) / gap, 0, 1))
+    variance = _share_variance(evidence, known, novel, share) / gap**2
+    n_classes = len(np.unique(evidence.hidden_class))
+    return _Odds(share * per_label, per_label * float(np.sqrt(variance)), n_classes)
+
+
+def _share_variance(evidence: _Evidence, known: Doubles, novel: Doubles, share: float) -> float:
+    """Variance of the difference of mean scores that the share is read from.
+
+    Two things were left to chance: which classes are known, so that they could be hidden, and
+    which are novel; and which rows of the known classes are labelled. Neighbourhood being
+    symmetric, a pair of rows or classes that lie close is seen from both ends: hence the factor
+    2 before the variance of a mean.
+    """
+    odds = share * evidence.n_unlabelled / evidence.n_kept
+    n_novel = evidence.n_known * (evidence.n_rows / evidence.n_labelled / (1 + odds) - 1)
+    of_hidden = _class_means(novel, evidence.hidden_class, evidence.n_known)
+    of_hidden = of_hidden[np.isfinite(of_hidden)]
+    by_class = float(np.square(of_hidden - novel.mean()).sum()) / max(1, len(of_hidden) - 1)
+    by_class *= (1 - share) ** 2 * (1 / len(of_hidden) + 1 / max(1.0, n_novel))
+    of_known = _class_means(known, evidence.held_out_class, evidence.n_known)
+    by_row = float(np.square(known - of_known[evidence.held_out_class]).mean())
+    by_row *= share**2 * (1 / evidence.n_kept + 1 / max(1.0, share * evidence.n_unlabelled))
+    return 2 * (by_class + by_row)
 
 
 def _standardise(evidence: _Evidence) -> _Evidence:
@@ -275,54 +284,11 @@ def _standardise(evidence: _Evidence) -> _Evidence:
     )
 
 
-def _read_level(evidence: _Evidence, odds: float, sharpness: float) -> _Level:
-    """Score all rows at one sharpness and compare the mean scores of the three groups."""
-    per_label = evidence.n_unlabelled / evidence.n_kept
-    prior = float(np.clip(odds / per_label, 0.02, 0.98))
-    weight = prior * sharpness / (prior * sharpness + 1 - prior)
-    coefficients = _fit_logistic(evidence.held_out, evidence.hidden, weight)
-    known, novel, unlabelled = (
-        _score(coefficients, rows)
-        for rows in (evidence.held_out, evidence.hidden, evidence.unlabelled)
-    )
-    gap = max(float(known.mean() - novel.mean()), 1e-6)
-    share = float(np.clip((unlabelled.mean() - novel.mean()) / gap, 0, 1))
-    of_hidden = _class_means(novel, evidence.hidden_class, evidence.n_known)
-    of_known = _class_means(known, evidence.held_out_class, evidence.n_known)
-    return _Level(
-        odds=share * per_label,
-        share=share,
-        of_classes=(of_hidden[np.isfinite(of_hidden)] - novel.mean()) / gap,
-        of_rows=(known - of_known[evidence.held_out_class]) / gap,
-    )
-
-
 def _class_means(values: Doubles, classes: Ints, n_classes: int) -> Doubles:
     """Mean of the values of each class, NaN for a class without any."""
     counts = np.bincount(classes, minlength=n_classes)
     sums = np.bincount(classes, values, minlength=n_classes)
     return np.divide(sums, counts, out=np.full(n_classes, np.nan), where=counts > 0)
-
-
-def _level_covariance(evidence: _Evidence, levels: list[_Level]) -> Doubles:
-    """Covariance of the odds between the levels.
-
-    Two things were left to chance: which classes were known (and so could be hidden) and which
-    are novel, and which rows of the known classes are labelled.
-    """
-    share = float(np.median([level.share for level in levels]))
-    odds = float(np.median([level.odds for level in levels]))
-    n_novel = evidence.n_known * (evidence.n_rows / evidence.n_labelled / (1 + odds) - 1)
-    of_classes = np.stack([level.of_classes for level in levels])
-    of_rows = np.stack([level.of_rows for level in levels])
-    n_classes, n_rows = of_classes.shape[1], of_rows.shape[1]
-    by_class = of_classes @ of_classes.T / max(1, n_classes - 1)
-    by_class *= (1 - share) ** 2 * (1 / n_classes + 1 / max(1.0, n_novel))
-    by_row = of_rows @ of_rows.T / n_rows
-    by_row *= share**2 * (1 / evidence.n_kept + 1 / max(1.0, share * evidence.n_unlabelled))
-    covariance = (by_class + by_row) * (evidence.n_unlabelled / evidence.n_kept) ** 2
-    covariance[np.diag_indices(len(levels))] += 1e-12
-    return covariance
 
 
 def _fit_logistic(known: Floats, novel: Floats, weight: float) -> Doubles:
@@ -357,7 +323,7 @@ def _conclude(odds: _Odds, sizes: Ints, n_rows: int, level: float) -> CategoryCo
     Parameters
     ----------
     odds : _Odds
-        (1 - r) / r with its variance.
+        (1 - r) / r with its standard error.
     sizes : ndarray of int, shape (K^l,)
         Labelled rows of each known class.
     n_rows : int
@@ -374,10 +340,8 @@ def _conclude(odds: _Odds, sizes: Ints, n_rows: int, level: float) -> CategoryCo
         return n_known * (n_rows * rate_of(inverse) / n_labelled - 1)
 
     inverse = 1 + odds.value  # 1 / r
-    centre = inverse + odds.variance / inverse  # second order, since r is its reciprocal
-    error = float(np.sqrt(odds.variance + odds.disagreement))
-    reach = stats.t.ppf(0.5 + level / 2, max(1, min(odds.n_known - 1, 200))) * error
-    n_novel, rate = novel_of(centre), rate_of(centre)
+    reach = float(stats.t.ppf(0.5 + level / 2, max(1, odds.n_classes - 1))) * odds.error
+    n_novel, rate = novel_of(inverse), rate_of(inverse)
     low, high = novel_of(inverse + reach), novel_of(inverse - reach)
     # unequal classes: the novel ones need not be as large on average as the known ones
     mean = float(sizes.mean())

@@ -10,8 +10,9 @@ from newfound.arrays import Doubles, Floats, Ints
 from newfound.mixture.rows import row_blocks
 from newfound.projection import Projection, unit_rows
 
-#: Rows whose neighbours say in which directions one class varies.
+#: Rows whose nearest neighbours say in which directions one class varies, and how many of those.
 _N_SAMPLED = 4000
+_N_NEAREST = 10
 _SINKHORN_ROUNDS = 30
 
 
@@ -48,9 +49,7 @@ def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tu
     return neighbours, cosines
 
 
-def whiten_by_neighbours(
-    X: Floats, n_directions: int, n_neighbours: int, rng: np.random.Generator
-) -> Floats:
+def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator) -> Floats:
     """Project and divide by the covariance of differences between neighbours.
 
     Neighbours are mostly of one class, so their differences show in which directions a class
@@ -63,8 +62,6 @@ def whiten_by_neighbours(
         Features.
     n_directions : int
         Principal directions to keep.
-    n_neighbours : int
-        Neighbours of each row to take differences with.
     rng : Generator
         Draws the rows that are looked at.
 
@@ -78,7 +75,7 @@ def whiten_by_neighbours(
     if not V.any():
         return V  # all rows are alike
     sampled = rng.permutation(len(V))[:_N_SAMPLED]
-    neighbours, _ = nearest_rows(V, min(n_neighbours, len(V) - 1), sampled)
+    neighbours, _ = nearest_rows(V, min(_N_NEAREST, len(V) - 1), sampled)
     differences = (V[sampled][:, None] - V[neighbours]).reshape(-1, V.shape[1])
     covariance, _ = ledoit_wolf(differences.astype(np.float64), assume_centered=True)
     values, vectors = linalg.eigh(covariance)
