@@ -151,7 +151,7 @@ def test_draws_follow_the_rows_not_their_order():
 
     def coin(splits, merges, n_novel):
         tossed = [
-            replace(p, log_ratios=np.full(len(p.counts), np.log(0.5))) for p in (splits, merges)
+            replace(p, log_ratios=np.full(len(p.gaps), np.log(0.5))) for p in (splits, merges)
         ]
         return accept_literal(*tossed, n_novel)
 
@@ -169,9 +169,35 @@ def test_another_seed_draws_otherwise():
 
     def watch(splits, merges, n_novel):
         seen.extend([splits.uniforms, merges.uniforms])
-        return np.zeros(len(splits.counts), dtype=bool), np.zeros(len(merges.counts), dtype=bool)
+        return np.zeros(len(splits.gaps), dtype=bool), np.zeros(len(merges.gaps), dtype=bool)
 
     run_pass(X, labels, 0, watch, seed=1)
     run_pass(X, labels, 0, watch, seed=2)
     assert not np.intersect1d(seen[0], seen[2]).size
     assert all(((u > 0) & (u <= 1)).all() for u in seen)
+
+
+def test_gaps_are_what_a_merge_loses_in_fit():
+    """The inertia of the union less the inertias of the parts, for splits and merges alike."""
+    X, labels = blobs([(0, 0, 0), (3, 0, 0), (6, 1, 0)], n=25)
+    seen = []
+
+    def watch(splits, merges, n_novel):
+        seen.extend([splits, merges])
+        return np.zeros(len(splits.gaps), dtype=bool), np.zeros(len(merges.gaps), dtype=bool)
+
+    run_pass(X, labels, 0, watch)
+    stats = GaussianStats.from_labels(X, labels, 3)
+
+    def inertia(part):
+        return np.trace(part.scatter)
+
+    for (i, j), gap in zip(seen[1].parents, seen[1].gaps, strict=True):
+        lost = inertia(stats[i] + stats[j]) - inertia(stats[i]) - inertia(stats[j])
+        assert gap == pytest.approx(lost)
+    for (i,), gap in zip(seen[0].parents, seen[0].gaps, strict=True):
+        own = X[labels == i]
+        whole = GaussianStats.stack([GaussianStats.from_points(own)])
+        side = halve(own, np.zeros(len(own), int), whole.scatter, whole.mean, np.array([0]))
+        parts = sum(inertia(GaussianStats.from_points(own[side == s])) for s in (0, 1))
+        assert gap == pytest.approx(inertia(whole[0]) - parts)

@@ -2,8 +2,9 @@
 
 `accept_literal` is the paper's: each move on its own, with probability min(1, H). In 128
 dimensions |log H| is in the hundreds and its sign is the prior's, so the default is
-`SteeredAcceptance`: moves are ranked by log H per row, and one threshold for splits and merges
-alike is set such that the number of components comes to agree with a count.
+`SteeredAcceptance`: moves are ranked by the likelihood ratio under one covariance for all
+components, that of the labelled classes, and one threshold for splits and merges alike is set
+such that the number of components comes to agree with a count.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ class Proposals:
         The component to split, or the two to merge.
     log_ratios : ndarray of shape (m,)
         log H of each.
-    counts : ndarray of shape (m,)
-        Rows involved in each.
+    gaps : ndarray of shape (m,)
+        N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|² of the two halves, or of the two to merge: by how much
+        two means fit better than one. With a common covariance it is, up to a factor, the log
+        of the likelihood ratio of two components and one.
     uniforms : ndarray of shape (m,)
         A draw from (0, 1] for each.
     """
@@ -39,18 +42,8 @@ class Proposals:
     kind: Kind
     parents: Ints
     log_ratios: Doubles
-    counts: Doubles
+    gaps: Doubles
     uniforms: Doubles
-
-    @property
-    def two_rather_than_one(self) -> Doubles:
-        """Evidence per row that there are two components rather than one, split or not yet merged.
-
-        log H / N, with the sign turned for merges: per row, one class and two neighbouring
-        classes are told apart by one threshold at all sizes.
-        """
-        sign = 1.0 if self.kind == "split" else -1.0
-        return sign * self.log_ratios / np.maximum(self.counts, 1.0)
 
 
 class Acceptance(Protocol):
@@ -82,10 +75,9 @@ def accept_literal(splits: Proposals, merges: Proposals, n_novel: int) -> tuple[
 class SteeredAcceptance:
     """Accept the moves that lead to a given number of novel components.
 
-    All proposals are ranked by their evidence per row for two rather than one. The threshold is
-    where the components that lie above it and are split, less the pairs that lie below it and
-    are merged, make up what is missing to `n_novel`. At `n_novel`, a split is paid for by a
-    merge for which there is less evidence.
+    All proposals are ranked by their gaps. The threshold is where the components that lie above
+    it and are split, less the pairs that lie below it and are merged, make up what is missing to
+    `n_novel`. At `n_novel`, a split is paid for by a merge across a smaller gap.
 
     Attributes
     ----------
@@ -100,9 +92,8 @@ class SteeredAcceptance:
         choice = _Choice()
         split = np.zeros(len(splits.parents), dtype=bool)
         merge = np.zeros(len(merges.parents), dtype=bool)
-        above, below = splits.two_rather_than_one, merges.two_rather_than_one
-        split_queue = list(np.argsort(-above, kind="stable"))
-        merge_queue = list(np.argsort(below, kind="stable"))
+        split_queue = list(np.argsort(-splits.gaps, kind="stable"))
+        merge_queue = list(np.argsort(merges.gaps, kind="stable"))
         missing = self.n_novel - n_novel
         while split_queue and missing > 0:
             place = split_queue.pop(0)
@@ -112,7 +103,9 @@ class SteeredAcceptance:
             place = merge_queue.pop(0)
             merge[place] = choice.take(merges.parents[place])
             missing += int(merge[place])
-        while split_queue and merge_queue and above[split_queue[0]] > below[merge_queue[0]]:
+        while split_queue and merge_queue:
+            if splits.gaps[split_queue[0]] <= merges.gaps[merge_queue[0]]:
+                break
             if not choice.is_free(splits.parents[split_queue[0]]):
                 split_queue.pop(0)
             elif not choice.is_free(merges.parents[merge_queue[0]]):

@@ -141,7 +141,7 @@ class SplitMergeMixture(
     max_passes : int, default=30
         Most passes of split and merge.
     n_init : int, default=3
-        Number of starts. They vote over the rows; the numbers are those of the most likely one.
+        Number of starts. They vote over the rows; the best one decides on K.
     random_state : int, RandomState or None, default=None
         Seed. Draws depend on what rows hold, not on their order.
     verbose : int, default=0
@@ -177,7 +177,7 @@ class SplitMergeMixture(
     stability_ : ndarray of shape (K,)
         How far the starts agree on each component, between 0 and 1; NaN for a single start.
     history_ : list of Pass
-        K, log-likelihood and moves of each pass of the most likely start.
+        K, log-likelihood and moves of each pass of the best start.
     converged_ : bool
         Whether no further pass would have changed or bettered the partition. True when K was
         given.
@@ -423,7 +423,7 @@ class SplitMergeMixture(
         """Carry one start to its end: moves, then re-assignment, until they change no row.
 
         At the number it is steered to, a partition is also done when a pass has not made it
-        more likely: at the same K, log-likelihoods compare.
+        fit better: at the same K, inertias compare.
         """
         target = None if self.count_ is None else round(self.count_.n_novel)
         accept = accept_literal if target is None else SteeredAcceptance(target)
@@ -444,7 +444,7 @@ class SplitMergeMixture(
             )
             self._tell(history[-1])
             if len(components.stats) - rows.n_known == target:
-                if best is None or components.log_likelihood > best.log_likelihood:
+                if best is None or components.inertia < best.inertia:
                     best = components
                 else:
                     converged = True
@@ -495,7 +495,12 @@ class SplitMergeMixture(
     def _finish(self, rows: _Rows, runs: list[_Run]) -> SplitMergeMixture:
         """Let the starts vote, number the novel components by size, derive all from the labels."""
         n_known = rows.n_known
-        run = max(runs, key=lambda run: run.components.log_likelihood)
+        # with one K for all starts the best fit leads, otherwise the most likely partition
+        same_k = self.n_components is not None or self.count_ is not None
+        run = max(
+            runs,
+            key=lambda run: -run.components.inertia if same_k else run.components.log_likelihood,
+        )
         others = [other.components.labels for other in runs if other is not run]
         labels, stability = agree(run.components.labels, others, n_known)
         labels, stability = self._settle(rows, labels, stability)

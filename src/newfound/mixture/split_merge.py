@@ -107,6 +107,11 @@ class Components:
         """Σ log [Γ(N) h(Z; θ)]; its difference between two partitions is log H."""
         return float(self.evidence.sum())
 
+    @property
+    def inertia(self) -> float:
+        """Sum of squared distances of the rows to the means of their components."""
+        return float(np.trace(self.stats.scatter, axis1=1, axis2=2).sum())
+
 
 def split_merge_pass(
     V: Floats, components: Components, rules: Rules, seed: int
@@ -195,7 +200,9 @@ def _propose_splits(
     log_halves[both] = log_evidence(half_stats[both], rules.prior, rules.count_term)
     log_ratios = log_halves.reshape(-1, 2).sum(axis=1)[large] - components.evidence[parents]
     uniforms = _uniforms(components.content[parents], seed)
-    return halves, Proposals("split", parents[:, None], log_ratios, stats.count[parents], uniforms)
+    chosen = np.flatnonzero(large)
+    gaps = _gaps(half_stats[2 * chosen], half_stats[2 * chosen + 1])
+    return halves, Proposals("split", parents[:, None], log_ratios, gaps, uniforms)
 
 
 def _propose_merges(components: Components, rules: Rules, seed: int) -> Proposals:
@@ -210,9 +217,15 @@ def _propose_merges(components: Components, rules: Rules, seed: int) -> Proposal
             for i, j in pairs
         ]
     ).reshape(len(pairs))
-    counts = stats.count[pairs].sum(axis=1)
+    gaps = _gaps(stats[pairs[:, 0]], stats[pairs[:, 1]])
     uniforms = _uniforms(components.content[pairs].sum(axis=1), ~seed)
-    return Proposals("merge", pairs, log_ratios, counts, uniforms)
+    return Proposals("merge", pairs, log_ratios, gaps, uniforms)
+
+
+def _gaps(first: GaussianStats, second: GaussianStats) -> Doubles:
+    """N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|², the loss of fit when two are described by one mean."""
+    shared = first.count * second.count / (first.count + second.count)
+    return shared * np.square(first.mean - second.mean).sum(axis=-1)
 
 
 def _neighbours(components: Components) -> Ints:
