@@ -173,9 +173,13 @@ def test_verbose_prints_a_line_a_pass(digits, capsys):
 
 def test_more_starts_keep_the_most_likely(digits):
     X, _, y = digits
-    one = SplitMergeMixture(8, n_init=1, max_passes=3, random_state=7).fit(X, y)
-    many = SplitMergeMixture(8, n_init=4, max_passes=3, random_state=7).fit(X, y)
+    settings = {"acceptance": "literal", "max_passes": 3, "random_state": 7}
+    one = SplitMergeMixture(8, n_init=1, **settings).fit(X, y)
+    many = SplitMergeMixture(8, n_init=4, **settings).fit(X, y)
     assert many.history_[-1].log_likelihood >= one.history_[-1].log_likelihood
+    assert np.isnan(one.stability_).all()
+    assert ((many.stability_ >= 0) & (many.stability_ <= 1)).all()
+    assert len(many.stability_) == many.n_components_
 
 
 def test_refit_starts_from_a_partition(digits):
@@ -218,6 +222,46 @@ def test_blobs_far_apart_are_found_from_any_start():
             mixture = SplitMergeMixture(start, acceptance=acceptance, random_state=0).fit(X, y)
             assert mixture.n_novel_ == 4
             assert adjusted_rand_score(truth, mixture.labels_) == 1
+
+
+@pytest.mark.parametrize("start", [6, 15, 60])
+def test_the_count_decides_from_any_start(digits, start):
+    X, truth, y = digits
+    mixture = SplitMergeMixture(start, random_state=0).fit(X, y)
+    assert mixture.n_novel_ == round(mixture.count_.n_novel) == 5
+    assert mixture.n_novel_interval_ == mixture.count_.interval
+    assert mixture.converged_
+    assert adjusted_rand_score(truth, mixture.labels_) > 0.6
+
+
+def test_the_fit_at_the_target_only_improves(digits):
+    """Passes at the target lower the inertia until one does not; the best is kept."""
+    X, _, y = digits
+    mixture = SplitMergeMixture(5 + 12, n_init=1, random_state=0).fit(X, y)
+    sizes = [done.n_components - 5 for done in mixture.history_]
+    assert sizes[-1] == mixture.n_novel_
+    assert mixture.n_iter_ < mixture.max_passes
+
+
+def test_given_k_and_the_letter_of_the_paper_need_no_count(digits):
+    assert fitted(digits, n_components=9).count_ is None
+    literal = fitted(digits, acceptance="literal", max_passes=1)
+    assert literal.count_ is None
+    assert literal.n_novel_interval_ is None
+    assert literal.projection_.whitening_ is None
+
+
+def test_whitening_waits_for_ten_known_classes():
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(14), 30)
+    X = rng.normal(size=(14, 20))[truth] + 0.3 * rng.normal(size=(420, 20))
+    settings = {"random_state": 0, "n_init": 1, "max_passes": 1}
+    for n_known, whitens in ((9, False), (10, True)):
+        y = np.where((truth < n_known) & (rng.random(420) < 0.5), truth, -1)
+        mixture = SplitMergeMixture(**settings).fit(X, y)
+        assert (mixture.projection_.whitening_ is not None) == whitens
+        forced = SplitMergeMixture(whiten=not whitens, **settings).fit(X, y)
+        assert (forced.projection_.whitening_ is not None) != whitens
 
 
 def test_settings_reach_the_mixture(digits):
