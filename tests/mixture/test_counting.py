@@ -119,24 +119,45 @@ def test_an_impossible_level_is_refused(digits):
         count_categories(*digits, level=90)
 
 
+def test_labels_given_class_by_class_are_noticed_and_counted_alike():
+    X, truth = blobs(30, 40, 0.17)
+    rng = np.random.default_rng(0)
+    place = np.concatenate([rng.permutation(40) for _ in range(30)])
+    y = np.where((truth < 15) & (place < 10), truth, -1)  # 10 labels in each of 15 classes
+    assert counting._labelled_by_class(np.full(15, 10))
+    assert not counting._labelled_by_class(np.random.default_rng(0).binomial(40, 0.25, 15))
+    assert count_categories(X, y, random_state=0).n_novel == pytest.approx(15, abs=3)
+
+
+def test_known_classes_without_unlabelled_rows_are_found():
+    X, truth = blobs(30, 60, 0.15)
+    y = hide(truth, 15, 0.5)
+    present = (truth >= 5) | (y >= 0)  # classes 0 to 4 lose all their unlabelled rows
+    count = count_categories(X[present], y[present], random_state=0)
+    assert count.n_absent >= 3
+    assert count.n_novel == pytest.approx(15, abs=4)
+    assert count_categories(X, y, random_state=0).n_absent == 0
+
+
+def test_a_sample_keeps_every_class(digits, monkeypatch):
+    monkeypatch.setattr(counting, "MAX_ROWS", 30)
+    codes = np.where(np.arange(500) % 100 == 0, np.arange(500) // 100, -1)
+    sampled = counting._sample(np.arange(500), codes, np.random.default_rng(0))
+    assert set(codes[sampled]) == {-1, 0, 1, 2, 3, 4}
+    assert 30 <= len(sampled) <= 35
+
+
 def test_logistic_regression_is_at_its_optimum():
     """The gradient of the penalised log-likelihood, worked out by finite differences, is 0."""
     rng = np.random.default_rng(0)
     known, novel = rng.normal(1, 1, size=(50, 2)), rng.normal(0, 1, size=(80, 2))
-    found = counting._fit_logistic(known, novel, 0.3)
+    found = counting._fit_logistic(known, novel)
 
     def loss(b):
         p_known, p_novel = counting._score(b, known), counting._score(b, novel)
-        likelihood = 0.3 * np.log(p_known).mean() + 0.7 * np.log(1 - p_novel).mean()
+        likelihood = 0.5 * np.log(p_known).mean() + 0.5 * np.log(1 - p_novel).mean()
         return -likelihood + 0.5e-3 * (b[1:] @ b[1:])
 
     for i in range(3):
         step = 1e-4 * np.eye(3)[i]
         assert (loss(found + step) - loss(found - step)) / 2e-4 == pytest.approx(0, abs=1e-6)
-
-
-def test_hidings_give_every_class_its_turn():
-    hidings = counting._hidings(10, np.random.default_rng(0))
-    five = np.array([next(hidings) for _ in range(5)])
-    np.testing.assert_array_equal(five.sum(axis=1), 2)
-    np.testing.assert_array_equal(five.sum(axis=0), 1)

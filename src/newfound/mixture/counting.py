@@ -15,29 +15,22 @@ novel classes are exchangeable, in how they lie and in their mean size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import stats
 from scipy.special import expit
 from sklearn.utils import check_array, check_random_state
 
 from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import InputError
-from newfound.labels import UNLABELLED, encode_labels
-from newfound.mixture.neighbours import balanced_graph, nearest_rows, whiten_by_neighbours
+from newfound.labels import encode_labels
+from newfound.mixture.hiding import N_FOLDS, N_REPEATS, Evidence, Seen, gather_evidence
 from newfound.mixture.rows import content_order, row_keys
 
 #: More rows than this are sampled: the rate needs no more.
 MAX_ROWS = 20_000
-_N_DIRECTIONS = 128
-_N_NEIGHBOURS = 30
-_STEPS = (1, 2, 4)  # lengths of the walks on the graph
-_N_FOLDS = 5  # parts that the labelled rows are held out in
-_N_HIDINGS = 5  # rounds of hidden classes for each
-_HIDDEN_SHARE = 0.2
 #: How much a known row weighs in the score, against a novel one: less than its due, so that only
 #: regions where known rows prevail count. There, hidden classes stand best for novel ones.
 _KNOWN_WEIGHT = 0.1
@@ -61,6 +54,8 @@ class CategoryCount:
         Estimated share of the unlabelled rows that belong to novel categories.
     n_known : int
         K^l.
+    n_absent : int
+        Known classes that seem to have no unlabelled row.
     """
 
     n_novel: float
@@ -69,6 +64,7 @@ class CategoryCount:
     label_rate: float
     novel_share: float
     n_known: int
+    n_absent: int
 
 
 def count_categories(
@@ -106,200 +102,90 @@ def count_categories(
         raise InputError(f"level must lie between 0 and 1; got {level!r}.")
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
     partial = encode_labels(y, len(X))
-    if partial.n_known and partial.is_labelled.all():
-        return CategoryCount(0.0, (0.0, 0.0), level, 1.0, 0.0, partial.n_known)
-    if partial.n_known < 2:
+    n_known = partial.n_known
+    if n_known and partial.is_labelled.all():
+        return CategoryCount(0.0, (0.0, 0.0), level, 1.0, 0.0, n_known, n_known)
+    if n_known < 2:
         raise InputError(
             f"Counting needs at least 2 known classes, since one is hidden to learn what a novel "
-            f"one looks like; y names {partial.n_known}. Label rows of more classes."
+            f"one looks like; y names {n_known}. Label rows of more classes."
         )
-    sizes = np.bincount(partial.codes[partial.is_labelled])
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     order = content_order(row_keys(X), partial.codes)
-    if len(order) > MAX_ROWS:
-        order = order[np.sort(rng.permutation(len(order))[:MAX_ROWS])]
-    evidence = _gather_evidence(X[order], partial.codes[order], rng)
+    sizes = np.bincount(partial.codes[partial.is_labelled])
+    by_class = len(X) <= MAX_ROWS and _labelled_by_class(sizes)
+    if len(X) > MAX_ROWS:
+        order = _sample(order, partial.codes, rng)
+    codes = partial.codes[order]
+    evidence = gather_evidence(X[order], codes, by_class=by_class, rng=rng)
     if evidence is None:  # any label rate is possible
-        most = partial.n_known * (len(X) / sizes.sum() - 1)
-        return CategoryCount(0.0, (0.0, most), level, 1.0, 0.0, partial.n_known)
-    return _conclude(_estimate_odds(evidence), sizes, len(X), level)
+        most = n_known * (len(X) / sizes.sum() - 1)
+        return CategoryCount(0.0, (0.0, most), level, 1.0, 0.0, n_known, 0)
+    return _conclude(evidence, codes, level)
 
 
-class _Evidence(NamedTuple):
-    """Affinities of rows to their nearest known class, in all rounds together."""
+def _sample(order: Ints, codes: Ints, rng: np.random.Generator) -> Ints:
+    """Some of the rows at random, in the same order, and a labelled row of every class."""
+    taken = np.zeros(len(order), dtype=bool)
+    taken[rng.permutation(len(order))[:MAX_ROWS]] = True
+    names, first = np.unique(codes[order], return_index=True)
+    taken[first[names >= 0]] = True
+    return order[taken]
 
-    unlabelled: Floats  # (rounds * n_u, f)
-    held_out: Floats  # labelled rows held out of the references
-    hidden: Floats  # labelled rows of hidden classes
-    held_out_class: Ints
-    hidden_class: Ints
-    n_unlabelled: int
-    n_kept: float  # labelled rows of classes not hidden, on average over the rounds
-    n_rows: int
-    n_labelled: int
-    n_known: int
+
+def _labelled_by_class(sizes: Ints) -> bool:
+    """Whether the numbers of labels vary far less than if labels had been given at random.
+
+    Their variance would be (1 - r) times their mean or more; r up to ½ is allowed for.
+    """
+    dispersion = float(sizes.var(ddof=1) / sizes.mean()) * (len(sizes) - 1)
+    return bool(dispersion < 0.5 * stats.chi2.ppf(0.01, len(sizes) - 1))
 
 
 class _Odds(NamedTuple):
-    """Unlabelled over labelled rows of known classes, (1 - r) / r."""
+    """Unlabelled over labelled rows of known classes, (1 - r) / r; it may come out negative."""
 
     value: float
-    error: float  # standard error
-    n_classes: int  # hidden classes that it rests on
+    share: float  # known rows among the unlabelled ones, between 0 and 1
+    of_classes: float  # variance of the mean score between hidden classes, in units of m_K - m_N
+    of_rows: float  # variance of the scores of held-out rows within their classes, likewise
+    scores: tuple[Doubles, Doubles, Doubles]  # of held-out, hidden and unlabelled rows
 
 
-def _gather_evidence(X: Floats, codes: Ints, rng: np.random.Generator) -> _Evidence | None:
-    """Hide classes and hold out rows, round by round, and see how near all rows are to the rest.
-
-    None where that shows nothing: all rows are alike, or too few classes or rows are labelled.
-    """
-    V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
-    if not V.any():
-        return None
-    graph = balanced_graph(*nearest_rows(V, min(_N_NEIGHBOURS, len(V) - 1)))
-    labelled = np.flatnonzero(codes != UNLABELLED)
-    free = np.flatnonzero(codes == UNLABELLED)
-    names, classes = np.unique(codes[labelled], return_inverse=True)
-    if len(names) < 2 or len(free) == 0:
-        return None
-    # Folds are drawn from all labelled rows alike, not class by class: so a labelled row has as
-    # many labelled fellows, on average, as an unlabelled one.
-    fold = rng.permutation(len(labelled)) % _N_FOLDS
-    hidings = _hidings(len(names), rng)
-    parts: list[tuple[Floats, Floats, Floats, Ints, Ints, int]] = []
-    for number in range(_N_FOLDS):
-        reference = fold != number
-        rounds = [next(hidings) for _ in range(_N_HIDINGS)]
-        affinities = _affinities(graph, labelled[reference], classes[reference], rounds)
-        for hidden, affinity in zip(rounds, affinities, strict=True):
-            is_hidden = hidden[classes]
-            out = ~reference & ~is_hidden
-            parts.append(
-                (
-                    affinity[free],
-                    affinity[labelled[out]],
-                    affinity[labelled[is_hidden]],
-                    classes[out],
-                    classes[is_hidden],
-                    int((~is_hidden).sum()),
-                )
-            )
-    unlabelled, held_out, hidden_rows, held_out_class, hidden_class = (
-        np.concatenate([part[i] for part in parts]) for i in range(5)
-    )
-    if len(held_out) == 0:
-        return None
-    n_kept = float(np.mean([part[5] for part in parts]))
-    return _Evidence(
-        unlabelled,
-        held_out,
-        hidden_rows,
-        held_out_class,
-        hidden_class,
-        len(free),
-        n_kept,
-        len(X),
-        len(labelled),
-        len(names),
-    )
-
-
-def _hidings(n_known: int, rng: np.random.Generator) -> Iterator[Bools]:
-    """Yield which classes are hidden; all of them have had their turn before one has its next."""
-    n_hidden = int(np.clip(round(_HIDDEN_SHARE * n_known), 1, n_known - 1))
-    queue: list[int] = []
-    while True:
-        hidden = np.zeros(n_known, dtype=bool)
-        while hidden.sum() < n_hidden:
-            queue = queue or rng.permutation(n_known).tolist()
-            hidden[queue.pop()] = True
-        yield hidden
-
-
-def _affinities(
-    graph: sparse.csr_array, references: Ints, classes: Ints, rounds: list[Bools]
-) -> list[Floats]:
-    """Largest affinity of every row to a class that is not hidden; (n, 3) for each round.
-
-    The affinity to a class is the chance that a walk of a few steps ends on a labelled row of
-    it, one column for each length.
-    """
-    columns: list[list[Floats]] = [[] for _ in rounds]
-    mass = np.zeros((graph.shape[0], len(rounds[0])), dtype=np.float32)
-    mass[references, classes] = 1
-    for step in range(1, _STEPS[-1] + 1):
-        mass = graph @ mass
-        if step in _STEPS:
-            for column, hidden in zip(columns, rounds, strict=True):
-                column.append(np.sqrt(mass[:, ~hidden].max(axis=1).clip(min=0)))
-    return [np.stack(column, axis=1) for column in columns]
-
-
-def _estimate_odds(evidence: _Evidence) -> _Odds:
+def _estimate_odds(evidence: Evidence, n_unlabelled: int) -> _Odds:
     """Score all rows and compare the mean scores of the three groups."""
-    evidence = _standardise(evidence)
-    per_label = evidence.n_unlabelled / evidence.n_kept
-    prior = float(np.clip(1 / per_label, 0.02, 0.98))  # as many unlabelled known rows as labelled
-    weight = prior * _KNOWN_WEIGHT / (prior * _KNOWN_WEIGHT + 1 - prior)
-    coefficients = _fit_logistic(evidence.held_out, evidence.hidden, weight)
-    known, novel, unlabelled = (
-        _score(coefficients, rows)
-        for rows in (evidence.held_out, evidence.hidden, evidence.unlabelled)
-    )
-    gap = max(float(known.mean() - novel.mean()), 1e-6)
-    share = float(np.clip((unlabelled.mean() - novel.mean()) / gap, 0, 1))
-    variance = _share_variance(evidence, known, novel, share) / gap**2
-    n_classes = len(np.unique(evidence.hidden_class))
-    return _Odds(share * per_label, per_label * float(np.sqrt(variance)), n_classes)
-
-
-def _share_variance(evidence: _Evidence, known: Doubles, novel: Doubles, share: float) -> float:
-    """Variance of the difference of mean scores that the share is read from.
-
-    Two things were left to chance: which classes are known, so that they could be hidden, and
-    which are novel; and which rows of the known classes are labelled. Neighbourhood being
-    symmetric, a pair of rows or classes that lie close is seen from both ends: hence the factor
-    2 before the variance of a mean.
-    """
-    odds = share * evidence.n_unlabelled / evidence.n_kept
-    n_novel = evidence.n_known * (evidence.n_rows / evidence.n_labelled / (1 + odds) - 1)
-    of_hidden = _class_means(novel, evidence.hidden_class, evidence.n_known)
-    of_hidden = of_hidden[np.isfinite(of_hidden)]
-    by_class = float(np.square(of_hidden - novel.mean()).sum()) / max(1, len(of_hidden) - 1)
-    by_class *= (1 - share) ** 2 * (1 / len(of_hidden) + 1 / max(1.0, n_novel))
-    of_known = _class_means(known, evidence.held_out_class, evidence.n_known)
-    by_row = float(np.square(known - of_known[evidence.held_out_class]).mean())
-    by_row *= share**2 * (1 / evidence.n_kept + 1 / max(1.0, share * evidence.n_unlabelled))
-    return 2 * (by_class + by_row)
-
-
-def _standardise(evidence: _Evidence) -> _Evidence:
-    """Affinities in units of their spread among the held-out rows."""
-    mean, spread = evidence.held_out.mean(axis=0), evidence.held_out.std(axis=0)
+    mean = evidence.held_out.affinity.mean(axis=0)
+    spread = evidence.held_out.affinity.std(axis=0)
     spread = np.where(spread > 1e-6, spread, 1)
-    return evidence._replace(
-        unlabelled=(evidence.unlabelled - mean) / spread,
-        held_out=(evidence.held_out - mean) / spread,
-        hidden=(evidence.hidden - mean) / spread,
+    groups = [
+        (seen.affinity - mean) / spread
+        for seen in (evidence.held_out, evidence.hidden, evidence.unlabelled)
+    ]
+    coefficients = _fit_logistic(groups[0], groups[1])
+    # as if as many known rows were unlabelled as are labelled
+    prior = float(np.clip(evidence.n_kept / n_unlabelled, 0.02, 0.98))
+    coefficients[0] += np.log(_KNOWN_WEIGHT * prior / (1 - prior))
+    known, novel, unlabelled = (_score(coefficients, rows) for rows in groups)
+    gap = max(float(known.mean() - novel.mean()), 1e-6)
+    share = float(unlabelled.mean() - novel.mean()) / gap
+    class_means = _means_by_class(novel, evidence.hidden.own)
+    class_means = class_means[np.isfinite(class_means)]
+    within = known - _means_by_class(known, evidence.held_out.own)[evidence.held_out.own]
+    return _Odds(
+        value=share * n_unlabelled / evidence.n_kept,
+        share=float(np.clip(share, 0, 1)),
+        of_classes=float(class_means.var(ddof=min(1, len(class_means) - 1))) / gap**2,
+        of_rows=float(np.square(within).mean()) / gap**2,
+        scores=(known, novel, unlabelled),
     )
 
 
-def _class_means(values: Doubles, classes: Ints, n_classes: int) -> Doubles:
-    """Mean of the values of each class, NaN for a class without any."""
-    counts = np.bincount(classes, minlength=n_classes)
-    sums = np.bincount(classes, values, minlength=n_classes)
-    return np.divide(sums, counts, out=np.full(n_classes, np.nan), where=counts > 0)
-
-
-def _fit_logistic(known: Floats, novel: Floats, weight: float) -> Doubles:
-    """Ridge logistic regression of known against novel rows, by Newton's method.
-
-    The known rows weigh `weight` in all, the novel rows the rest.
-    """
+def _fit_logistic(known: Floats, novel: Floats) -> Doubles:
+    """Ridge logistic regression of known against novel rows of equal weight, by Newton's method."""
     design = np.concatenate([known, novel]).astype(np.float64)
     design = np.concatenate([np.ones((len(design), 1)), design], axis=1)
     target = np.repeat([1.0, 0.0], [len(known), len(novel)])
-    weights = np.repeat([weight / len(known), (1 - weight) / len(novel)], [len(known), len(novel)])
+    weights = np.repeat([0.5 / len(known), 0.5 / len(novel)], [len(known), len(novel)])
     ridge = 1e-3 * np.eye(design.shape[1])
     ridge[0, 0] = 1e-9
     coefficients = np.zeros(design.shape[1])
@@ -317,47 +203,137 @@ def _score(coefficients: Doubles, rows: Floats) -> Doubles:
     return expit(np.clip(coefficients[0] + rows @ coefficients[1:], -30, 30))
 
 
-def _conclude(odds: _Odds, sizes: Ints, n_rows: int, level: float) -> CategoryCount:
-    """From the odds to K^n and its interval.
+def _means_by_class(values: Doubles, classes: Ints) -> Doubles:
+    """Mean of the values of each class, NaN for a class without any."""
+    counts, sums = np.bincount(classes), np.bincount(classes, values)
+    return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
 
-    Parameters
-    ----------
-    odds : _Odds
-        (1 - r) / r with its standard error.
-    sizes : ndarray of int, shape (K^l,)
-        Labelled rows of each known class.
-    n_rows : int
-        Number of all rows N.
-    level : float
-        Probability of the interval.
+
+def _find_present(evidence: Evidence, odds: _Odds, n_known: int, n_unlabelled: int) -> Bools:
+    """Which known classes have unlabelled rows.
+
+    The odds of one class are the score that unlabelled rows bring to it, less what novel rows
+    would bring, over the score of held-out rows. Absent is a class whose odds lie below half of
+    the common odds by two standard errors of such counts.
     """
-    n_known, n_labelled = len(sizes), int(sizes.sum())
+    seen = (evidence.held_out, evidence.hidden, evidence.unlabelled)
+    sums: list[Doubles] = [
+        np.bincount(group.nearest, scores, minlength=n_known).astype(np.float64)
+        for group, scores in zip(seen, odds.scores, strict=True)
+    ]
+    times = max(1, evidence.n_hidings - 1)  # how often a class is not hidden, in each fold
+    held_out = sums[0] / (N_REPEATS * times)
+    hidden = sums[1] / len(odds.scores[1]) * (1 - odds.share) * n_unlabelled
+    hidden *= evidence.n_hidings / times
+    unlabelled = sums[2] / (N_REPEATS * N_FOLDS * times)
+    present = np.ones(n_known, dtype=bool)
+    for _ in range(10):
+        found = (unlabelled - hidden)[present].sum()
+        common = max(0.0, found / max(held_out[present].sum(), 1e-12))
+        expected = common * held_out
+        missing = expected - (unlabelled - hidden)
+        error = np.sqrt(expected + 2 * hidden + common * expected)
+        now = ~((missing > 0.5 * expected) & (missing > 2 * error))
+        if now.sum() < 2 or np.array_equal(now, present):
+            break
+        present = now
+    return present
 
-    def rate_of(inverse: float) -> float:
-        return float(np.clip(1 / max(inverse, 1.0), n_labelled / n_rows, 1))
 
-    def novel_of(inverse: float) -> float:
-        return n_known * (n_rows * rate_of(inverse) / n_labelled - 1)
+def _only_classes(evidence: Evidence, present: Bools, sizes: Ints) -> Evidence:
+    """The evidence without classes that no unlabelled row belongs to: their labels say nothing."""
 
-    inverse = 1 + odds.value  # 1 / r
-    reach = float(stats.t.ppf(0.5 + level / 2, max(1, odds.n_classes - 1))) * odds.error
-    n_novel, rate = novel_of(inverse), rate_of(inverse)
-    low, high = novel_of(inverse + reach), novel_of(inverse - reach)
-    # unequal classes: the novel ones need not be as large on average as the known ones
-    mean = float(sizes.mean())
-    squared_cv = max(0.0, (float(sizes.var(ddof=1)) - (1 - rate) * mean) / mean**2)
-    size_error = np.sqrt(squared_cv * (1 / n_known + 1 / max(1.0, n_novel)))
-    size_reach = float(stats.norm.ppf(0.5 + level / 2) * size_error)
-    if n_novel > 0:
-        high = n_novel * float(np.exp(np.hypot(np.log(max(high / n_novel, 1.0)), size_reach)))
-        if low > 0:
-            low = n_novel * float(np.exp(-np.hypot(np.log(max(n_novel / low, 1.0)), size_reach)))
-    n_unlabelled = n_rows - n_labelled
+    def of(seen: Seen) -> Seen:
+        return seen.only(present[seen.own])
+
+    share = sizes[present].sum() / sizes.sum()
+    return evidence._replace(
+        held_out=of(evidence.held_out),
+        hidden=of(evidence.hidden),
+        n_kept=evidence.n_kept * float(share),
+    )
+
+
+def _conclude(evidence: Evidence, codes: Ints, level: float) -> CategoryCount:
+    """From the evidence to K^n and its interval.
+
+    The odds have a t distribution around the estimate, cut off where they would be negative;
+    K^n is that distribution's median, and where it lies beyond "all unlabelled rows are known",
+    there is no novel category.
+    """
+    sizes = np.bincount(codes[codes >= 0])
+    n_known, n_unlabelled = len(sizes), int((codes < 0).sum())
+    odds = _estimate_odds(evidence, n_unlabelled)
+    present = _find_present(evidence, odds, n_known, n_unlabelled)
+    if not present.all():
+        evidence = _only_classes(evidence, present, sizes)
+        odds = _estimate_odds(evidence, n_unlabelled)
+    sizes = sizes[present]
+    n_labelled = int(sizes.sum())
+
+    def novel_of(value: float) -> float:
+        known = min(value * n_labelled, n_unlabelled)
+        return len(sizes) * (n_unlabelled - known) / (n_labelled + known)
+
+    freedom = max(1, n_known - 1)
+    error = _standard_error(evidence, odds, novel_of(max(0.0, odds.value)), n_unlabelled)
+    negative = float(stats.t.cdf(-odds.value / error, freedom))
+    tails = (0.5, 0.5 + level / 2, 0.5 - level / 2)  # the larger the odds, the fewer are novel
+    median, large, small = (
+        max(0.0, odds.value + error * float(stats.t.ppf(negative + p * (1 - negative), freedom)))
+        for p in tails
+    )
+    n_novel = novel_of(median)
+    known = min(median * n_labelled, n_unlabelled)
+    rate = n_labelled / (n_labelled + known)
+    size_error = _size_error(sizes, rate, n_novel)
     return CategoryCount(
         n_novel=n_novel,
-        interval=(min(low, n_novel), max(high, n_novel)),
+        interval=_widen(n_novel, (novel_of(large), novel_of(small)), size_error, level),
         level=level,
         label_rate=rate,
-        novel_share=float(np.clip((n_rows - n_labelled / rate) / n_unlabelled, 0, 1)),
+        novel_share=1 - known / n_unlabelled,
         n_known=n_known,
+        n_absent=int((~present).sum()),
     )
+
+
+def _standard_error(evidence: Evidence, odds: _Odds, n_novel: float, n_unlabelled: int) -> float:
+    """Standard error of the odds.
+
+    Two things were left to chance: which classes are known, so that they could be hidden, and
+    which are novel; and which rows of the known classes are labelled. Neighbourhood being
+    mutual, two classes or two labelled rows that lie close are seen from both ends: the terms of
+    a mean come in equal pairs, and its variance is twice as large.
+    """
+    n_classes = len(np.unique(evidence.hidden.own))
+    by_class = (1 - odds.share) ** 2 * odds.of_classes * (2 / n_classes + 1 / max(1.0, n_novel))
+    by_row = odds.share**2 * odds.of_rows
+    by_row *= 2 / evidence.n_kept + 1 / max(1.0, odds.share * n_unlabelled)
+    scale = n_unlabelled / evidence.n_kept
+    return max(scale * float(np.sqrt(by_class + by_row)), 1e-9)
+
+
+def _size_error(sizes: Ints, rate: float, n_novel: float) -> float:
+    """Relative error of K^n from novel classes that are larger or smaller than known ones.
+
+    Chance alone gives equal classes different numbers of labels; that part is taken off.
+    """
+    mean = float(sizes.mean())
+    by_chance = (1 - rate) * mean
+    squared_cv = max(0.0, (float(sizes.var(ddof=1)) - by_chance) / mean**2)
+    return float(np.sqrt(squared_cv * (1 / len(sizes) + 1 / max(1.0, n_novel))))
+
+
+def _widen(
+    n_novel: float, interval: tuple[float, float], error: float, level: float
+) -> tuple[float, float]:
+    """Add a relative error to an interval."""
+    low, high = interval
+    if n_novel <= 0:
+        return 0.0, max(high, 0.0)
+    reach = float(stats.norm.ppf(0.5 + level / 2)) * error
+    high = n_novel * float(np.exp(np.hypot(np.log(max(high / n_novel, 1.0)), reach)))
+    if low > 0:
+        low = n_novel * float(np.exp(-np.hypot(np.log(max(n_novel / low, 1.0)), reach)))
+    return min(low, n_novel), high

@@ -119,7 +119,8 @@ class SplitMergeMixture(
     Parameters
     ----------
     n_components_init : int, optional
-        K to start from. By default K^l + max(1, K^l // 2), and 10 without any label.
+        K to start from; the count is the least, where there is one. By default
+        K^l + max(1, K^l // 2), and 10 without any label.
     n_components : int, optional
         Total number of categories K, if it is known: the mixture then makes no moves.
     n_directions : int, default=128
@@ -400,10 +401,12 @@ class SplitMergeMixture(
                 )
 
     def _resolve_start(self, n_rows: int, n_known: int) -> int:
-        """K to start from: what was asked for, or the paper's K^l + K^l / 2."""
+        """K to start from: what was asked for or the paper's K^l + K^l / 2, at least the count."""
+        counted = n_known if self.count_ is None else n_known + round(self.count_.n_novel)
         asked = self.n_components if self.n_components is not None else self.n_components_init
         if asked is None:
-            return min(n_known + max(1, n_known // 2) if n_known else 10, n_rows)
+            default = n_known + max(1, n_known // 2) if n_known else 10
+            return min(max(default, counted), n_rows)
         name = "n_components_init" if self.n_components is None else "n_components"
         if asked > n_rows:
             raise InputError(
@@ -417,7 +420,7 @@ class SplitMergeMixture(
                 DiscoveryWarning,
                 stacklevel=3,
             )
-        return max(asked, n_known)
+        return max(asked, min(counted, n_rows))
 
     def _run(self, rows: _Rows, labels: Ints, random_state: np.random.RandomState) -> _Run:
         """Carry one start to its end: moves, then re-assignment, until they change no row.

@@ -1,0 +1,137 @@
+"""Rounds of hiding: how near rows are to known classes when some of these are hidden.
+
+The evidence that `count_categories` draws its conclusions from. Labelled rows that are held out
+behave like unlabelled rows of known classes, labelled rows of hidden classes like novel rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from newfound.arrays import Bools, Floats, Ints
+from newfound.labels import UNLABELLED
+from newfound.mixture.neighbours import balanced_graph, nearest_rows, whiten_by_neighbours
+
+N_FOLDS = 5  # parts that the labelled rows are held out in
+N_HIDINGS = 5  # groups that the classes are hidden in
+N_REPEATS = 3  # draws of the folds
+_N_DIRECTIONS = 128
+_N_NEIGHBOURS = 30
+_STEPS = (1, 2, 4)  # lengths of the walks on the graph
+
+
+class Seen(NamedTuple):
+    """Rows of one group, over all rounds."""
+
+    affinity: Floats  # (m, 3) to the nearest class that is not hidden, for each length of walk
+    own: Ints  # (m,) their class, -1 if it is unknown
+    nearest: Ints  # (m,) the class that they are nearest to
+
+    def only(self, chosen: Bools) -> Seen:
+        """The chosen rows."""
+        return Seen(self.affinity[chosen], self.own[chosen], self.nearest[chosen])
+
+
+class Evidence(NamedTuple):
+    """What the rounds have shown."""
+
+    held_out: Seen  # labelled rows held out of the references
+    hidden: Seen  # labelled rows of hidden classes
+    unlabelled: Seen
+    n_kept: float  # labelled rows of classes that are not hidden, on average over the rounds
+    n_hidings: int  # groups that the classes were hidden in
+
+
+def gather_evidence(
+    X: Floats, codes: Ints, *, by_class: bool, rng: np.random.Generator
+) -> Evidence | None:
+    """Hide classes and hold out rows, round by round, and see how near all rows are to the rest.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    codes : ndarray of int, shape (n,)
+        Known classes, -1 where a row is unlabelled; every class has a row.
+    by_class : bool
+        Whether labels were given to a fixed number of rows of each class, and not at random.
+    rng : Generator
+        Draws folds and hidden classes.
+
+    Returns
+    -------
+    Evidence or None
+        None where nothing can be seen: all rows are alike, or no row could be held out.
+    """
+    V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
+    if not V.any():
+        return None
+    graph = balanced_graph(*nearest_rows(V, min(_N_NEIGHBOURS, len(V) - 1)))
+    rounds = list(_play(graph, codes, by_class, rng))
+    held_out, hidden, unlabelled = (
+        Seen(*(np.concatenate(parts) for parts in zip(*(r[i] for r in rounds), strict=True)))
+        for i in range(3)
+    )
+    if len(held_out.own) == 0 or len(hidden.own) == 0:
+        return None
+    n_kept = float(np.mean([r[3] for r in rounds]))
+    return Evidence(held_out, hidden, unlabelled, n_kept, min(N_HIDINGS, int(codes.max()) + 1))
+
+
+def _play(
+    graph: sparse.csr_array, codes: Ints, by_class: bool, rng: np.random.Generator
+) -> Iterator[tuple[Seen, Seen, Seen, int]]:
+    """Yield the three groups and the number of kept labels, for each fold and group of classes."""
+    labelled, free = np.flatnonzero(codes != UNLABELLED), np.flatnonzero(codes == UNLABELLED)
+    classes, n_known = codes[labelled], int(codes.max()) + 1
+    n_groups = min(N_HIDINGS, n_known)
+    for _ in range(N_REPEATS):
+        fold = _draw_folds(classes, by_class, rng)
+        for number in range(N_FOLDS):
+            group = rng.permutation(np.arange(n_known) % n_groups)
+            reference = fold != number
+            walks = _walk(graph, labelled[reference], classes[reference], n_known)
+            for hidden in range(n_groups):
+                affinity, nearest = _nearest_class(walks, group != hidden)
+                is_hidden = group[classes] == hidden
+                held_out, covered, other = (
+                    Seen(affinity[rows], codes[rows], nearest[rows])
+                    for rows in (labelled[~reference & ~is_hidden], labelled[is_hidden], free)
+                )
+                yield held_out, covered, other, int((~is_hidden).sum())
+
+
+def _draw_folds(classes: Ints, by_class: bool, rng: np.random.Generator) -> Ints:
+    """Fold of every labelled row, drawn as the labels were.
+
+    Then a held-out row has as many labelled fellows, on average, as an unlabelled one.
+    """
+    order = rng.permutation(len(classes))
+    if by_class:
+        order = order[np.argsort(classes[order], kind="stable")]
+    fold = np.empty(len(classes), dtype=np.int64)
+    fold[order] = np.arange(len(classes)) % N_FOLDS
+    return fold
+
+
+def _walk(graph: sparse.csr_array, references: Ints, classes: Ints, n_known: int) -> list[Floats]:
+    """Chance that a walk from each row ends on a reference of each class, for each length."""
+    mass = np.zeros((graph.shape[0], n_known), dtype=np.float32)
+    mass[references, classes] = 1
+    walks = []
+    for step in range(1, _STEPS[-1] + 1):
+        mass = graph @ mass
+        if step in _STEPS:
+            walks.append(mass)
+    return walks
+
+
+def _nearest_class(walks: list[Floats], is_kept: Bools) -> tuple[Floats, Ints]:
+    """Largest affinity to a kept class for each length, and the class of the longest walk's."""
+    kept = np.flatnonzero(is_kept)
+    affinity = np.stack([np.sqrt(mass[:, kept].max(axis=1)) for mass in walks], axis=1)
+    return affinity, kept[walks[-1][:, kept].argmax(axis=1)]
