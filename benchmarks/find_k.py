@@ -449,8 +449,7 @@ def report_coverage(lines, sets):
             line
             for line in lines
             if (line["method"], line["init"], line["rate"]) == (method, start, RIVAL_RATE)
-            and line["interval"]
-            and None not in line["interval"]
+            and has_interval(line)
         ]
         if mine:
             wide = [line for line in mine if line["truth"] >= 10]
@@ -462,6 +461,10 @@ def report_coverage(lines, sets):
             [*sets, "mean"],
             rows,
         )
+
+
+def has_interval(line):
+    return bool(line["interval"]) and None not in line["interval"]
 
 
 def holds_truth(line):
@@ -533,34 +536,26 @@ def report_seconds(lines, sets):
 
 
 def report_special(lines):
+    """A table for each scenario; where nothing is novel, the error is in categories."""
     for scenario in SPECIAL:
         mine = [line for line in lines if line["scenario"] == scenario]
         if not mine:
             continue
         sets = sorted({line["set"] for line in mine})
-        measure, form = (
-            (distance, "{:.2f}") if scenario == "no novel class" else (relative_error, "{:.1%}")
-        )
-        rows = [("truth", [mean(line["truth"] for line in mine if line["set"] == s) for s in sets])]
-        print_table(f"Special: {scenario}", sets, rows, "{:.0f}")
+        truths = [mean(line["truth"] for line in mine if line["set"] == name) for name in sets]
+        heads = [f"{name} ({truth:.0f})" for name, truth in zip(sets, truths, strict=True)]
+        measure, what, form = relative_error, "error", "{:.1%}"
+        if scenario == "no novel class":
+            measure, what, form = distance, "|K^n - truth|", "{:.2f}"
         rows = [
-            (name, by_set(lines_, sets, measure))
-            for name, lines_ in methods_in(mine, by_rate=False).items()
+            (name, by_set(of_method, sets, measure))
+            for name, of_method in methods_in(mine, by_rate=False).items()
         ]
-        what = "|K^n - truth|" if scenario == "no novel class" else "error"
-        print_table(f"Special: {scenario}, mean {what}", [*sets, "mean"], rows, form)
-        report_coverage_special(mine, sets)
-
-
-def report_coverage_special(lines, sets):
-    mine = [
-        line
-        for line in lines
-        if line["method"] == "count" and line["interval"] and None not in line["interval"]
-    ]
-    if mine:
-        rows = [("count: interval holds the truth", by_set(mine, sets, holds_truth))]
-        print_table("", [*sets, "mean"], rows)
+        print_table(f"Special: {scenario}, mean {what} (truth)", [*heads, "mean"], rows, form)
+        counts = [line for line in mine if line["method"] == "count" and has_interval(line)]
+        if counts:
+            rows = [("count: holds the truth", by_set(counts, sets, holds_truth))]
+            print_table(f"Special: {scenario}, 90 % interval", [*heads, "mean"], rows)
 
 
 # ----------------------------------------------------------------------------- the command line

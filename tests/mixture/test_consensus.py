@@ -42,3 +42,11 @@ def test_more_and_fewer_components_than_the_reference():
     assert stability[0] == pytest.approx((1 + 1 / 2) / 2)
     # one of the two that `fewer` holds together finds a partner in it, the other none
     assert stability[1] + stability[2] == pytest.approx((1 / 2 + 0) / 2 + (1 + 1 / 2) / 2)
+
+
+def test_no_component_is_voted_away():
+    reference = np.array([0, 0, 0, 0, 1, 2, 2, 2, 2])
+    other = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1])
+    labels, stability = agree(reference, [other, other], n_known=0)
+    np.testing.assert_array_equal(labels, reference)
+    assert stability[1] == 0

@@ -13,7 +13,8 @@ def agree(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doub
 
     Every other partition is matched to the reference, known classes with themselves and novel
     components one to one by their common rows; then each row goes where most partitions put
-    it, in case of a tie where the reference does.
+    it, in case of a tie where the reference does. The vote is void if it would leave a component
+    of the reference without rows: partitions that differ so much have no consensus.
 
     Parameters
     ----------
@@ -50,7 +51,10 @@ def agree(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doub
         common = np.where(match >= 0, overlap[np.arange(n_components), match], 0)
         sizes = overlap.sum(axis=1) + np.where(match >= 0, overlap.sum(axis=0)[match], 0)
         jaccards[index] = common / np.maximum(sizes - common, 1)
-    return votes.argmax(axis=1), jaccards.mean(axis=0)
+    labels = votes.argmax(axis=1)
+    if len(np.unique(labels)) < len(np.unique(reference)):
+        labels = reference
+    return labels, jaccards.mean(axis=0)
 
 
 def _overlap(reference: Ints, labels: Ints, n_components: int) -> Ints:

@@ -37,7 +37,7 @@ N_DIRECTIONS = 128
 #: Largest total that is looked at by default, as in the code of Vaze et al. (2022).
 LARGEST_TOTAL = 1000
 #: Evaluations of Brent's search, and starts of k-means in each.
-N_EVALUATIONS, N_STARTS = 20, 3
+N_EVALUATIONS, N_STARTS = 15, 5
 #: More rows than this are grouped by k-means before Ward's tree.
 N_WARD_LEAVES = 6000
 #: Rows that the silhouette is measured on.
@@ -90,8 +90,10 @@ def brent_search(
 
     Vaze et al., "Generalized Category Discovery" (CVPR 2022), Sec. 3.3: k-means of all rows
     without labels, its Hungarian accuracy on the labelled rows, Brent's bounded minimisation
-    over K in [K^l, n_max]. Their k-means has 10 starts; here 3, for at most 20 values of K. Of
-    equally good K the largest is taken: nothing labelled speaks against it.
+    over K in [K^l, n_max]. Two things differ, both in its favour. The search runs over log K:
+    over K, its first steps compare values of several hundreds, where noise decides, and it often
+    stays there (133 for 8 on scikit-learn's digits). And of equally good K the largest is taken:
+    nothing labelled speaks against it. Their k-means has 10 starts, here 5.
 
     Parameters
     ----------
@@ -113,14 +115,14 @@ def brent_search(
     _require_labels(rows, "brent_search")
     accuracies: dict[int, float] = {}
 
-    def loss(n_clusters: float) -> float:
-        k = round(n_clusters)
+    def loss(log_k: float) -> float:
+        k = round(np.exp(log_k))
         if k not in accuracies:
             accuracies[k] = rows.accuracy(_k_means(rows, k, N_STARTS))
         return -accuracies[k]
 
-    bounds = (rows.n_known, rows.n_max)
-    options = {"maxiter": N_EVALUATIONS, "xatol": 0.5}
+    bounds = np.log([rows.n_known, rows.n_max])
+    options = {"maxiter": N_EVALUATIONS, "xatol": 0.01}
     minimize_scalar(loss, bounds=bounds, method="bounded", options=options)
     return rows.novel(max(accuracies, key=lambda k: (accuracies[k], k)))
 
