@@ -1,7 +1,6 @@
 """What the benchmarks share: data, CPU seconds, peak memory."""
 
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -39,18 +38,11 @@ def cpu_seconds(function):
 
 
 def peak_extra_mebibytes(code):
-    """Peak memory of `code` in a process of its own, above what it held when it called ready()."""
-    prelude = (
-        "import resource, sys\n"
-        "def rss(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
-        "base = []\n"
-        "def ready(): base.append(rss())\n"
-    )
+    """Peak memory that `code` takes in a process of its own after it called ready()."""
+    prelude = "import tracemalloc\nready = tracemalloc.start\n"
+    report = "\nprint(tracemalloc.get_traced_memory()[1] / 2**20)"
     done = subprocess.run(
-        [sys.executable, "-c", prelude + code + "\nprint(rss() - base[0])"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", prelude + code + report], capture_output=True, text=True, check=True
     )
     return float(done.stdout.split()[-1])
 
@@ -65,8 +57,3 @@ def print_table(title, rows):
             + "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
         )
     sys.stdout.flush()
-
-
-def own_peak_mebibytes():
-    """Peak resident memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
