@@ -31,7 +31,7 @@ from newfound.mixture.stats import GaussianStats
 
 MEMORY_CODE = """
 import numpy as np
-from newfound import SemiSupervisedKMeans, SplitMergeMixture, count_categories
+from newfound import SplitMergeMixture
 rng = np.random.default_rng(0)
 n, d, k = 200_000, 256, 120
 classes = rng.integers(0, 100, n)

@@ -102,8 +102,8 @@ class ConstrainedWard(_PrototypeClusterer):
         means = np.zeros((len(counts), X.shape[1]))
         np.add.at(means, leaves, X)
         means /= counts[:, None]
-        merges = _ward_merges(means, counts, n_known)
-        roots = _cut(merges, len(counts), max(n_components, n_known))
+        merges = ward_merges(means, counts, n_known)
+        roots = cut_tree(merges, len(counts), max(n_components, n_known))
         self._finish(X, partial, roots[leaves])
         return self
 
@@ -173,7 +173,7 @@ def _respect_labels(X: Floats, partial: PartialLabels, found: Ints) -> Ints:
     return labels
 
 
-def _ward_merges(means: Doubles, counts: Doubles, n_known: int) -> list[tuple[float, int, int]]:
+def ward_merges(means: Doubles, counts: Doubles, n_known: int) -> list[tuple[float, int, int]]:
     """All merges (height, leaf, leaf) by the nearest-neighbour chain.
 
     Two known classes are infinitely far apart. That keeps Ward's distance reducible, so the
@@ -222,7 +222,7 @@ def _absorb(distances: Doubles, counts: Doubles, keep: int, gone: int) -> None:
     counts[keep] += counts[gone]
 
 
-def _cut(merges: list[tuple[float, int, int]], n_leaves: int, n_components: int) -> Ints:
+def cut_tree(merges: list[tuple[float, int, int]], n_leaves: int, n_components: int) -> Ints:
     """Component of each leaf after the lowest merges; known leaves keep their own number."""
     parents = np.arange(n_leaves)
 

@@ -24,7 +24,7 @@ from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, Random
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.metrics import discovery_scores
-from newfound.mixture.alternatives import _cut, _ward_merges
+from newfound.mixture.alternatives import cut_tree, ward_merges
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.kmeans import SemiSupervisedKMeans, group_free_rows
@@ -406,9 +406,9 @@ def _nested_partitions(V: Floats, leaves: Ints, n_max: int) -> Iterator[tuple[in
     counts = np.bincount(leaves).astype(np.float64)
     means = np.zeros((len(counts), V.shape[1]))
     np.add.at(means, leaves, V)
-    merges = sorted(_ward_merges(means / counts[:, None], counts, 0))
+    merges = sorted(ward_merges(means / counts[:, None], counts, 0))
     n_total = min(n_max, len(counts))
-    labels = _cut(merges, len(counts), n_total)
+    labels = cut_tree(merges, len(counts), n_total)
     for _, first, second in merges[len(counts) - n_total :]:
         yield n_total, labels
         labels = np.where(labels == labels[second], labels[first], labels)
