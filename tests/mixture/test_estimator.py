@@ -9,12 +9,12 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from newfound import SplitMergeMixture
+from newfound import CategoryCount, SplitMergeMixture
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.mixture.prior import NIWPrior
 
-unsupervised = pytest.mark.filterwarnings(
-    "ignore:No row is labelled", "ignore:Only one class is known"
+few_classes = pytest.mark.filterwarnings(
+    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count speaks"
 )
 
 
@@ -211,6 +211,7 @@ def test_refit_refuses_what_is_no_partition(digits, labels):
         SplitMergeMixture().refit(X, y, labels)
 
 
+@few_classes
 def test_blobs_far_apart_are_found_from_any_start():
     """In few dimensions, with well separated groups, the paper's letter is enough too."""
     rng = np.random.default_rng(0)
@@ -265,6 +266,33 @@ def test_whitening_waits_for_ten_known_classes():
         assert (forced.projection_.whitening_ is not None) != whitens
 
 
+def test_few_known_classes_are_said_to_be_few(digits):
+    X, _, y = digits
+    with pytest.warns(DiscoveryWarning, match="Only 3 classes are known"):
+        SplitMergeMixture(random_state=0, n_init=1, max_passes=1).fit(X, np.where(y < 3, y, -1))
+
+
+def test_one_labelled_row_a_class_is_no_reason_to_whiten():
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(14), 30)
+    X = rng.normal(size=(14, 20))[truth] + 0.3 * rng.normal(size=(420, 20))
+    y = np.where((np.arange(420) % 30 == 0) & (truth < 12), truth, -1)
+    mixture = SplitMergeMixture(random_state=0, n_init=1, max_passes=1).fit(X, y)
+    assert mixture.projection_.whitening_ is None
+
+
+def test_a_partition_that_cannot_follow_the_count_is_reported(digits, monkeypatch):
+    from newfound.mixture import estimator
+
+    count = CategoryCount(300.0, (250.0, 350.0), 0.9, 0.5, 0.5, 5, 0)
+    monkeypatch.setattr(estimator, "count_categories", lambda *a, **k: count)
+    X, _, y = digits
+    with pytest.warns(DiscoveryWarning, match=r"speaks for 300\.0 novel .* rows divide into"):
+        SplitMergeMixture(n_components_init=6, random_state=0, n_init=1, max_passes=1).fit(
+            X[:100], y[:100]
+        )
+
+
 def test_settings_reach_the_mixture(digits):
     gamma = fitted(digits, max_passes=1, n_components_init=12)
     factorial = fitted(digits, max_passes=1, n_components_init=12, count_term="factorial")
@@ -284,6 +312,7 @@ def test_clone_pickle_and_pandas_output(digits):
     assert table.shape == (700, 10)
 
 
+@few_classes
 def test_few_rows_reduce_the_directions():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 40))
@@ -319,7 +348,7 @@ def test_fewer_components_than_classes_warns(digits):
     assert mixture.n_components_ == 5
 
 
-@unsupervised
+@few_classes
 @pytest.mark.parametrize(
     "y",
     [
@@ -348,7 +377,7 @@ def test_poor_data_never_gives_nan(y, kind):
         assert np.isfinite(mixture.score_samples(X)).all()
 
 
-@unsupervised
+@few_classes
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     n=st.integers(8, 60),

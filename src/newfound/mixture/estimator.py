@@ -54,6 +54,8 @@ from newfound.projection import Projection
 
 #: Fewer known classes than this say too little of the directions in which classes vary.
 _CLASSES_TO_WHITEN = 10
+#: Fewer known classes than this say little of novel ones.
+_CLASSES_TO_TRUST = 5
 
 
 @dataclass(frozen=True)
@@ -349,7 +351,9 @@ class SplitMergeMixture(
         order = content_order(keys, partial.codes)
         whiten = self.whiten
         if whiten is None:
-            whiten = self.acceptance == "calibrated" and partial.n_known >= _CLASSES_TO_WHITEN
+            enough = partial.n_known >= _CLASSES_TO_WHITEN
+            enough &= partial.is_labelled.sum() >= 2 * partial.n_known
+            whiten = enough and self.acceptance == "calibrated"
         self.projection_ = Projection(self.n_directions, whiten=whiten)
         self.projection_.fit_in_order(X, partial.codes, order)
         self.n_directions_ = self.projection_.n_directions_
@@ -381,6 +385,13 @@ class SplitMergeMixture(
                 stacklevel=4,
             )
             return None
+        if n_known < _CLASSES_TO_TRUST and (codes == UNLABELLED).any():
+            warnings.warn(
+                f"Only {n_known} classes are known, and what a novel one looks like is learnt from "
+                "them: K may well lie outside its interval. Label rows of five classes or more.",
+                DiscoveryWarning,
+                stacklevel=4,
+            )
         return count_categories(X, codes, random_state=random_state)
 
     def _check_settings(self) -> None:
@@ -522,7 +533,21 @@ class SplitMergeMixture(
         self.history_ = run.history
         self.converged_ = run.converged
         self.n_iter_ = max(1, len(run.history))
+        self._compare_with_count()
         return self
+
+    def _compare_with_count(self) -> None:
+        """Say so if the partition did not come to the number that it was steered to."""
+        if self.count_ is None or self.n_novel_ == round(self.count_.n_novel):
+            return
+        low, high = self.count_.interval
+        if not low - 0.5 <= self.n_novel_ <= high + 0.5:
+            warnings.warn(
+                f"The count speaks for {self.count_.n_novel:.1f} novel categories ({low:.1f} to "
+                f"{high:.1f}), but the rows divide into {self.n_novel_}: trust neither number.",
+                DiscoveryWarning,
+                stacklevel=4,
+            )
 
     def _project(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)

@@ -10,6 +10,7 @@ Assumed: known and novel classes are exchangeable, labels are missing at random 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -20,7 +21,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
-from newfound.errors import InputError
+from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.counting import count_categories
@@ -143,6 +144,13 @@ def rehearse(
     return Rehearsal(design, np.array(n_hidden), np.array(n_components))
 
 
+def _fit(settings: SplitMergeMixture, X: Floats, y: Ints, seed: int) -> SplitMergeMixture:
+    """Fit a copy; that few classes are left to learn from is meant here, and no cause to warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DiscoveryWarning)
+        return clone(settings).set_params(random_state=seed).fit(X, y)
+
+
 def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
     """Half of the known classes."""
     n_known = int(codes.max()) + 1
@@ -157,7 +165,7 @@ def _play_hidden(
     hidden = _draw_hidden(codes, rng)
     was_hidden = np.isin(codes, hidden)
     y = np.where(was_hidden, UNLABELLED, codes)
-    mixture = clone(settings).set_params(random_state=seed).fit(X, y)
+    mixture = _fit(settings, X, y, seed)
     sizes = np.bincount(mixture.labels_, minlength=mixture.n_components_)
     theirs = np.bincount(mixture.labels_[was_hidden], minlength=mixture.n_components_)
     novel = slice(mixture.n_known_, None)
@@ -173,5 +181,5 @@ def _play_labelled(
     hidden = _draw_hidden(codes, rng)
     is_kept = ~np.isin(codes[labelled], hidden) & (rng.random(len(labelled)) < rate)
     y = np.where(is_kept, codes[labelled], UNLABELLED)
-    mixture = clone(settings).set_params(random_state=seed).fit(X[labelled], y)
+    mixture = _fit(settings, X[labelled], y, seed)
     return len(hidden), float(mixture.n_novel_)
