@@ -130,7 +130,7 @@ def profile(X, y):
     lines = [line for line in text.getvalue().splitlines() if line.strip()][4:]
     print("\nProfile, by own time")
     for line in lines:
-        print("  " + line.split("site-packages/")[-1][:110])
+        print("  " + line[:46] + line[46:].split("site-packages/")[-1].split("/src/")[-1])
 
 
 def main():
