@@ -16,11 +16,11 @@ test: .venv/test-installed
 
 # The stamps stand for "installed from this pyproject.toml": a second run installs nothing.
 .venv/demo-installed: .venv/created pyproject.toml constraints/cpu.txt
-	$(PIP_INSTALL) -e '.[cli]'
+	$(PIP_INSTALL) -e '.[cli,train]'
 	@touch $@
 
 .venv/test-installed: .venv/created pyproject.toml constraints/cpu.txt
-	$(PIP_INSTALL) -e '.[cli,dev]'
+	$(PIP_INSTALL) -e '.[cli,train,report,offline,dev]'
 	@touch $@
 
 .venv/created:

@@ -17,12 +17,12 @@ MODULES = {
 
 #: What a module may import stands in its own layer or in an earlier one.
 LAYERS = {
-    "numerics": ["arrays", "errors", "labels", "metrics", "projection", "mixture"],
+    "numerics": ["arrays", "errors", "labels", "metrics", "projection", "pictures", "mixture"],
     "estimators": ["estimators", "trust", "scale"],
     "deep": ["deep"],
     "application": [
         *["features", "collection", "encode", "assignments", "lineage", "edits", "export"],
-        *["report", "review", "demo", "cli", "__main__"],
+        *["report", "review", "progress", "demo", "cli", "__main__"],
     ],
     "bench": ["bench"],
 }

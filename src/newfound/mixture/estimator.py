@@ -351,9 +351,7 @@ class SplitMergeMixture(
         order = content_order(keys, partial.codes)
         whiten = self.whiten
         if whiten is None:
-            enough = partial.n_known >= _CLASSES_TO_WHITEN
-            enough &= partial.is_labelled.sum() >= 2 * partial.n_known
-            whiten = enough and self.acceptance == "calibrated"
+            whiten = self.acceptance == "calibrated" and enough_to_whiten(partial.codes)
         self.projection_ = Projection(self.n_directions, whiten=whiten)
         self.projection_.fit_in_order(X, partial.codes, order)
         self.n_directions_ = self.projection_.n_directions_
@@ -558,6 +556,13 @@ class SplitMergeMixture(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def enough_to_whiten(codes: Ints) -> bool:
+    """Whether the labels say in which directions a class varies: classes enough, 2 rows each."""
+    n_known = int(codes.max()) + 1
+    n_labelled = np.count_nonzero(codes != UNLABELLED)
+    return bool(n_known >= _CLASSES_TO_WHITEN and n_labelled >= 2 * n_known)
 
 
 def _largest_first(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:

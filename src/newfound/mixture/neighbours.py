@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
+from joblib import effective_n_jobs
 from scipy import linalg, sparse
 from sklearn.covariance import ledoit_wolf
+from threadpoolctl import threadpool_limits
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.mixture.rows import row_blocks
@@ -38,7 +42,8 @@ def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tu
     chosen = np.arange(len(V)) if chosen is None else chosen
     neighbours = np.empty((len(chosen), n_neighbours), dtype=np.int64)
     cosines = np.empty((len(chosen), n_neighbours), dtype=V.dtype)
-    for block in row_blocks(len(chosen), len(V)):
+
+    def search(block: slice) -> None:
         similar = V[chosen[block]] @ V.T
         similar[np.arange(len(similar)), chosen[block]] = -np.inf
         best = np.argpartition(similar, -n_neighbours, axis=1)[:, -n_neighbours:]
@@ -46,6 +51,11 @@ def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tu
         order = np.argsort(-values, axis=1, kind="stable")
         neighbours[block] = np.take_along_axis(best, order, axis=1)
         cosines[block] = np.take_along_axis(values, order, axis=1)
+
+    # partitioning takes most of the time; it lets other threads run, and so does a product
+    with threadpool_limits(1), ThreadPoolExecutor(effective_n_jobs(-1)) as threads:
+        for _ in threads.map(search, row_blocks(len(chosen), len(V))):
+            pass
     return neighbours, cosines
 
 

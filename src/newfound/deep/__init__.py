@@ -1,0 +1,1 @@
+"""The M-step, in torch: backbone, views, batches, losses and the loop around them."""

@@ -1,0 +1,62 @@
+"""Which rows make up each batch: exactly N^l labelled and N^u unlabelled ones.
+
+Draws are keyed by (seed, epoch), so that an epoch can be drawn again after a kill, and by any
+number of processes.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from newfound.arrays import Bools, Ints
+
+
+def epoch_batches(
+    is_labelled: Bools, n_labelled: int, n_unlabelled: int, *, seed: int, epoch: int
+) -> Ints:
+    """Draw the batches of one epoch.
+
+    Each side is gone through in random order, again and again, so that no row comes a second time
+    before all others have come once; a side with fewer rows than its share of a batch repeats
+    rows within a batch. If one side is empty, the other fills the batch.
+
+    Parameters
+    ----------
+    is_labelled : ndarray of bool, shape (n,)
+        Rows of D^l.
+    n_labelled, n_unlabelled : int
+        N^l and N^u.
+    seed, epoch : int
+        What the draw is keyed by.
+
+    Returns
+    -------
+    ndarray of int, shape (⌈n / (N^l + N^u)⌉, N^l + N^u)
+        Row numbers, in each batch the labelled ones first.
+    """
+    size = n_labelled + n_unlabelled
+    n_batches = math.ceil(len(is_labelled) / size)
+    sides = [np.flatnonzero(is_labelled), np.flatnonzero(~is_labelled)]
+    if not is_labelled.any():
+        n_labelled = 0
+    elif is_labelled.all():
+        n_labelled = size
+    shares = [n_labelled, size - n_labelled]
+    rng = np.random.default_rng([seed, epoch])
+    return np.concatenate(
+        [
+            _go_round(rows, n_batches * share, rng).reshape(n_batches, share)
+            for rows, share in zip(sides, shares, strict=True)
+        ],
+        axis=1,
+    )
+
+
+def _go_round(rows: Ints, n_draws: int, rng: np.random.Generator) -> Ints:
+    """Take `n_draws` rows in random order, all before any comes again."""
+    if n_draws == 0:
+        return np.empty(0, dtype=np.int64)
+    n_rounds = math.ceil(n_draws / len(rows))
+    return np.concatenate([rng.permutation(rows) for _ in range(n_rounds)])[:n_draws]

@@ -1,0 +1,81 @@
+"""Where the training runs: Lightning Fabric on a CPU, a GPU, several, or several machines."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from newfound.arrays import Ints
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+
+
+def start_engine(settings: Settings) -> Fabric:
+    """Open the devices that the settings ask for; under torchrun, join the other processes.
+
+    Parameters
+    ----------
+    settings : Settings
+        Precision, devices and nodes.
+
+    Returns
+    -------
+    Fabric
+        Launched.
+    """
+    precision: Any = settings.precision
+    if precision == "auto":
+        precision = "bf16-mixed" if torch.cuda.is_available() else "32-true"
+    under_torchrun = torch.distributed.is_torchelastic_launched()
+    devices: Any = settings.devices or ("auto" if under_torchrun else 1)
+    if under_torchrun and not torch.cuda.is_available():
+        devices = _processes_here()
+    several = under_torchrun or settings.num_nodes > 1 or devices not in (1, "auto")
+    fabric = Fabric(
+        accelerator="auto",
+        devices=devices,
+        num_nodes=settings.num_nodes,
+        strategy="ddp" if several else "auto",
+        precision=precision,
+    )
+    fabric.launch()
+    size = settings.n_labelled_per_batch + settings.n_unlabelled_per_batch
+    if size % fabric.world_size:
+        raise InputError(
+            f"A batch of {size} images does not divide among {fabric.world_size} processes; "
+            "change n_labelled_per_batch or n_unlabelled_per_batch."
+        )
+    return fabric
+
+
+def _processes_here() -> int:
+    """Processes that torchrun started on this machine."""
+    return int(os.environ["LOCAL_WORLD_SIZE"])
+
+
+def share_of(rows: Ints, fabric: Fabric) -> Ints:
+    """The part of a batch that this process works on."""
+    return rows[fabric.global_rank :: fabric.world_size]
+
+
+def whole_order(rows: Ints, fabric: Fabric) -> Ints:
+    """A batch in the order in which `gather` puts it together."""
+    return np.concatenate([rows[rank :: fabric.world_size] for rank in range(fabric.world_size)])
+
+
+def gather(part: Tensor, fabric: Fabric, dim: int = 0) -> Tensor:
+    """Put the parts of all processes together along `dim`, with gradients.
+
+    Each process computes the loss of the whole batch. The gradient that comes back to a part is
+    the sum over processes, and the mean that DDP takes over processes makes it the gradient of
+    the one loss.
+    """
+    if fabric.world_size == 1:
+        return part
+    parts = fabric.all_gather(part, sync_grads=part.requires_grad)
+    return torch.cat(list(parts), dim=dim)

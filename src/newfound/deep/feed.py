@@ -1,0 +1,68 @@
+"""Stored images to the device: all at once where they fit, else batch by batch, one ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from newfound.arrays import Ints
+
+#: Images stay on the device if they take no more than this share of its free memory.
+_SHARE_OF_MEMORY = 0.25
+
+
+class Feed:
+    """Rows of a uint8 array as tensors on a device.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (n, 3, s, s)
+        Stored images; may be memory-mapped.
+    device : torch.device
+        Where they are wanted.
+    """
+
+    def __init__(self, pixels: npt.NDArray[np.uint8], device: torch.device) -> None:
+        self._pixels = pixels
+        self._device = device
+        self._resident: Tensor | None = None
+        if device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(device)
+            if pixels.nbytes <= _SHARE_OF_MEMORY * free:
+                self._resident = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+
+    def __len__(self) -> int:
+        return len(self._pixels)
+
+    def rows(self, indices: Ints) -> Tensor:
+        """Images (len(indices), 3, s, s) on the device."""
+        if self._resident is not None:
+            return self._resident[torch.from_numpy(indices).to(self._device, non_blocking=True)]
+        return self._to_device(self._read(indices))
+
+    def batches(self, all_indices: Iterable[Ints]) -> Iterator[Tensor]:
+        """Images of one batch after the other; the next is read while one is worked on."""
+        if self._resident is not None:
+            yield from (self.rows(indices) for indices in all_indices)
+            return
+        with ThreadPoolExecutor(max_workers=1) as reader:
+            waiting = None
+            for indices in all_indices:
+                coming = reader.submit(self._read, indices)
+                if waiting is not None:
+                    yield self._to_device(waiting.result())
+                waiting = coming
+            if waiting is not None:
+                yield self._to_device(waiting.result())
+
+    def _read(self, indices: Ints) -> Tensor:
+        images = torch.from_numpy(np.ascontiguousarray(self._pixels[indices]))
+        return images.pin_memory() if self._device.type == "cuda" else images
+
+    def _to_device(self, images: Tensor) -> Tensor:
+        return images.to(self._device, non_blocking=True)

@@ -1,0 +1,176 @@
+"""`GPC`: Algorithm 1 as an estimator on images."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from newfound.arrays import Doubles, Floats, Ints, LabelsLike
+from newfound.deep.cache import cache_pictures
+from newfound.deep.feed import Feed
+from newfound.deep.settings import Settings
+from newfound.deep.trainer import Listener, Trained, train
+from newfound.errors import InputError
+from newfound.mixture.estimator import SplitMergeMixture
+
+Images = npt.NDArray[np.uint8] | Sequence[str | Path]
+
+
+class GPC:
+    """Learns the representation and the categories of images together.
+
+    Parameters
+    ----------
+    settings : Settings, optional
+        All settings; by default those of the paper where it gives them, `Settings.paper()` for
+        its letter.
+    out : path, optional
+        Folder of the run: checkpoints and one line an epoch. Fitted again with the same images
+        and settings, training goes on where it was. By default a temporary folder.
+    listener : Listener, optional
+        Told of every batch and epoch.
+    **changes
+        Single settings, such as ``epochs=20``.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Category of each image; labelled ones have their class.
+    n_known_, n_novel_, n_components_ : int
+        K^l, K^n and K.
+    n_novel_interval_ : tuple of float or None
+        90 % interval of K^n.
+    classes_, category_names_ : ndarray
+        Names of the known classes and of all categories.
+    mixture_ : SplitMergeMixture
+        Fitted to the finished features.
+    trained_ : Trained
+        Network, features and history.
+    history_ : list of Epoch
+        One for each epoch.
+
+    Examples
+    --------
+    >>> from newfound.deep import GPC
+    >>> gpc = GPC(model="vit_small_patch16_224.dino", epochs=50)  # doctest: +SKIP
+    >>> gpc.fit(paths, y).n_novel_  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        out: str | Path | None = None,
+        listener: Listener | None = None,
+        **changes: Any,
+    ) -> None:
+        self.settings = (settings or Settings()).with_changes(**changes)
+        self.out = out
+        self.listener = listener
+
+    def fit(self, X: Images, y: LabelsLike) -> GPC:
+        """Train.
+
+        Parameters
+        ----------
+        X : ndarray of uint8, shape (n, h, w), (n, h, w, 3) or (n, 3, h, w), or paths
+            All images, labelled and unlabelled.
+        y : array-like of shape (n,)
+            Partial labels; -1, None, NaN or an empty text where an image is unlabelled.
+
+        Returns
+        -------
+        GPC
+            This estimator.
+        """
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(self.out or temporary)
+            pixels = self._pixels(X, folder)
+            self.trained_ = train(pixels, y, self.settings, folder, listener=self.listener)
+        self.mixture_ = _mixture_of(self.trained_)
+        self.history_ = self.trained_.history
+        for name in ("labels_", "n_known_", "n_novel_", "n_components_", "n_novel_interval_"):
+            setattr(self, name, getattr(self.mixture_, name))
+        self.classes_ = self.mixture_.classes_
+        self.category_names_ = self.mixture_.category_names_
+        return self
+
+    def transform(self, X: Images) -> Floats:
+        """Features of images, shape (n, d)."""
+        with tempfile.TemporaryDirectory() as temporary:
+            return features_of(self.trained_, self._pixels(X, Path(temporary)))
+
+    def predict(self, X: Images) -> Ints:
+        """Category of each image, by the nearest prototype."""
+        return self.mixture_.predict(self.transform(X))
+
+    def predict_proba(self, X: Images) -> Doubles:
+        """Probability of each category for each image, shape (n, K)."""
+        return self.mixture_.predict_proba(self.transform(X))
+
+    def _pixels(self, X: Images, folder: Path) -> npt.NDArray[np.uint8]:
+        if isinstance(X, np.ndarray) and X.dtype.kind not in "OUS":
+            return as_pixels(X)
+        paths = [Path(path) for path in X]
+        cache = cache_pictures(paths, stored_size(self.settings), folder / "pictures")
+        if cache.skipped:
+            index, reason = cache.skipped[0]
+            raise InputError(
+                f"{len(cache.skipped)} of {len(paths)} pictures cannot be read, for instance "
+                f"{paths[index]}: {reason}. Leave them out, or use `newfound train`, which does."
+            )
+        return cache.pixels
+
+
+def stored_size(settings: Settings) -> int:
+    """Side at which pictures are stored, so that the largest window fills the network's input."""
+    return round(settings.image_size / settings.crop_max)
+
+
+def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Images of any usual layout as uint8 (n, 3, s, s).
+
+    Parameters
+    ----------
+    X : ndarray of uint8
+        Shape (n, h, w), (n, h, w, 3) or (n, 3, h, w), with h = w.
+    """
+    if X.dtype != np.uint8:
+        raise InputError(f"Images are uint8 from 0 to 255; got {X.dtype}.")
+    if X.ndim == 3:
+        X = np.repeat(X[:, None], 3, axis=1)
+    elif X.ndim == 4 and X.shape[3] == 3 and X.shape[1] != 3:
+        X = X.transpose(0, 3, 1, 2)
+    if X.ndim != 4 or X.shape[1] != 3 or X.shape[2] != X.shape[3]:
+        raise InputError(
+            "Images have the shape (n, s, s), (n, s, s, 3) or (n, 3, s, s) and are square; got "
+            f"{X.shape}. Give paths to have them cut to a square."
+        )
+    return np.ascontiguousarray(X)
+
+
+@torch.no_grad()
+def features_of(trained: Trained, pixels: npt.NDArray[np.uint8], chunk: int = 64) -> Floats:
+    """Features of the middle views of images, shape (n, d), a chunk at a time."""
+    backbone = trained.network.backbone.eval()
+    device = next(backbone.parameters()).device
+    chunks = [
+        np.arange(start, min(start + chunk, len(pixels))) for start in range(0, len(pixels), chunk)
+    ]
+    parts = [
+        backbone(trained.views.centre(images)).float().cpu().numpy()
+        for images in Feed(pixels, device).batches(chunks)
+    ]
+    return np.concatenate(parts)
+
+
+def _mixture_of(trained: Trained) -> SplitMergeMixture:
+    if trained.mixture is None:
+        raise InputError("This method finds no categories; fit a mixture to its features.")
+    return trained.mixture

@@ -1,0 +1,54 @@
+"""The network that is trained: a backbone, and a head for the losses that have one."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from newfound.deep.backbone import Backbone
+
+
+class ProjectionHead(nn.Sequential):
+    """MLP d → 2048 → 2048 → 256, for the contrastive losses only."""
+
+    def __init__(self, n_features: int, n_hidden: int = 2048, n_out: int = 256) -> None:
+        super().__init__(
+            nn.Linear(n_features, n_hidden),
+            nn.GELU(),
+            nn.Linear(n_hidden, n_hidden),
+            nn.GELU(),
+            nn.Linear(n_hidden, n_out),
+        )
+        for layer in self:
+            if isinstance(layer, nn.Linear):
+                # biases would outweigh small features and make all outputs alike
+                nn.init.zeros_(layer.bias)
+                nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+
+
+class Network(nn.Module):
+    """Images in; unit-length features for the mixture and head outputs for the losses out.
+
+    Attributes
+    ----------
+    backbone : Backbone
+        From images to features.
+    head : nn.Module
+        From features to whatever the method's loss takes.
+    """
+
+    def __init__(self, backbone: Backbone, head: nn.Module) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.head = head
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        """Features (n, d) at unit length and head outputs (n, p).
+
+        Parameters
+        ----------
+        images : Tensor of shape (n, 3, s, s)
+            Normalised views.
+        """
+        features = self.backbone(images)
+        return functional.normalize(features.float(), dim=1), self.head(features)

@@ -1,0 +1,54 @@
+"""Self-supervised pretraining on the images at hand alone: the paper's "Target" rows.
+
+InfoNCE (SimCLR) in the same loop, with the same checkpoints; labels are not read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound.deep.method import Contrast
+from newfound.deep.settings import Settings
+from newfound.deep.trainer import Listener, Trained, train
+
+
+def pretrain(
+    pixels: npt.NDArray[np.uint8],
+    settings: Settings,
+    folder: Path,
+    *,
+    fingerprint: str = "",
+    listener: Listener | None = None,
+) -> Trained:
+    """Learn a representation without any label.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (n, 3, s, s)
+        All images.
+    settings : Settings
+        `Settings.pretraining()` is a good start for small images.
+    folder : Path
+        Of the run.
+    fingerprint : str, default=""
+        Identity of the images.
+    listener : Listener, optional
+        Told of every batch and epoch.
+
+    Returns
+    -------
+    Trained
+        Network and history, without categories.
+    """
+    return train(
+        pixels,
+        None,
+        settings,
+        folder,
+        method=Contrast(settings),
+        fingerprint=fingerprint,
+        listener=listener,
+    )

@@ -1,0 +1,608 @@
+"""Algorithm 1: the EM-like loop in which categories and representation are learnt together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+import warnings
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from newfound.arrays import Bools, Floats, Ints, LabelsLike
+from newfound.deep.backbone import load_backbone
+from newfound.deep.batches import epoch_batches
+from newfound.deep.checkpoint import (
+    differences,
+    load_checkpoint,
+    save_checkpoint,
+    write_atomically,
+)
+from newfound.deep.engine import gather, share_of, start_engine, whole_order
+from newfound.deep.estep import (
+    Prototypes,
+    find_clusters,
+    mixture_for,
+    principal_space,
+    prototypes_from,
+)
+from newfound.deep.extraction import Extractor
+from newfound.deep.feed import Feed
+from newfound.deep.losses import pcl_weight
+from newfound.deep.method import Batch, Method, PrototypicalContrast
+from newfound.deep.network import Network
+from newfound.deep.settings import Settings
+from newfound.deep.views import Views, draw
+from newfound.errors import DiscoveryWarning, InputError
+from newfound.labels import UNLABELLED, PartialLabels, encode_labels
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.mixture.rehearsal import Rehearsal, rehearse
+
+LAST, BEST = "last.safetensors", "best.safetensors"
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one epoch did: a line of ``epochs.jsonl``.
+
+    Attributes
+    ----------
+    epoch : int
+        From 0.
+    loss : float
+        Mean over the batches.
+    pcl_weight : float
+        λ(t).
+    learning_rate : float
+        Of this epoch.
+    n_components, n_novel : int or None
+        K and K^n that the epoch trained with; None for a method without prototypes.
+    accuracy : float or None
+        Of the held-out labelled rows (of all labelled rows, if none is held out, by the nearest
+        prototype) before the epoch.
+    seconds, e_step_seconds : float
+        Of the whole epoch, and of its E-step.
+    images_per_second : float
+        Views that went forward and backward, E-step included in the time.
+    """
+
+    epoch: int
+    loss: float
+    pcl_weight: float
+    learning_rate: float
+    n_components: int | None
+    n_novel: int | None
+    accuracy: float | None
+    seconds: float
+    e_step_seconds: float
+    images_per_second: float
+
+
+class Listener:
+    """Hears how the training goes on; this one says nothing."""
+
+    def start(self, n_epochs: int, first_epoch: int) -> None:
+        """Hear that training begins, or goes on from a checkpoint."""
+
+    def batch(self, epoch: int, n_done: int, n_batches: int) -> None:
+        """Hear that a batch is over."""
+
+    def epoch(self, record: Epoch) -> None:
+        """Hear that an epoch is over."""
+
+    def say(self, text: str) -> None:
+        """Hear what happens between epochs."""
+
+    def end(self) -> None:
+        """Hear that training is over."""
+
+
+@dataclass
+class _State:
+    """What a checkpoint holds beside the weights."""
+
+    epoch: int = 0  # the next one
+    labels: Ints | None = None
+    history: list[Epoch] = field(default_factory=list)
+    best_accuracy: float = -1.0
+    best_epoch: int = -1
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What an E-step hands to the M-step."""
+
+    z: Tensor  # unit-length features
+    labels: Ints
+    n_known: int
+    prototypes: Prototypes
+    accuracy: float | None
+
+    @property
+    def n_components(self) -> int:
+        return len(self.prototypes.means)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The outcome of training.
+
+    Attributes
+    ----------
+    network : Network
+        With the selected weights.
+    views : Views
+        What the network takes.
+    features : ndarray of shape (n, d)
+        Of all images.
+    mixture : SplitMergeMixture or None
+        Fitted to them; None for a method without prototypes.
+    rehearsal : Rehearsal or None
+        What became of hidden known classes.
+    history : list of Epoch
+        One for each epoch.
+    selected_epoch : int
+        After how many epochs the weights were taken.
+    """
+
+    network: Network
+    views: Views
+    features: Floats
+    mixture: SplitMergeMixture | None
+    rehearsal: Rehearsal | None
+    history: list[Epoch]
+    selected_epoch: int
+
+
+def train(
+    pixels: npt.NDArray[np.uint8],
+    y: LabelsLike,
+    settings: Settings,
+    folder: Path,
+    *,
+    method: Method | None = None,
+    fingerprint: str = "",
+    listener: Listener | None = None,
+) -> Trained:
+    """Learn the representation and the categories together.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (n, 3, s, s)
+        All images, labelled and unlabelled; may be memory-mapped.
+    y : array-like of shape (n,)
+        Partial labels.
+    settings : Settings
+        All settings.
+    folder : Path
+        Of the run. If it holds a checkpoint of the same run, that is continued.
+    method : Method, optional
+        What is learnt; by default the paper's prototypical contrastive loss.
+    fingerprint : str, default=""
+        Identity of the images, compared when a run is continued.
+    listener : Listener, optional
+        Told of every batch and epoch.
+
+    Returns
+    -------
+    Trained
+        Network, categories and history.
+    """
+    partial = encode_labels(y, len(pixels))
+    _check_rows(partial)
+    loop = _Loop(pixels, partial, settings, folder, method or PrototypicalContrast(settings))
+    return loop.run(fingerprint, listener or Listener())
+
+
+class _Loop:
+    """The parts of Algorithm 1 and what they share."""
+
+    def __init__(
+        self,
+        pixels: npt.NDArray[np.uint8],
+        partial: PartialLabels,
+        settings: Settings,
+        folder: Path,
+        method: Method,
+    ) -> None:
+        self.settings, self.folder, self.method = settings, folder, method
+        self.all_codes = partial.codes
+        self.held_out = (
+            hold_out(partial.codes, settings.validation_share, settings.seed)
+            if settings.selection == "validation" and method.uses_prototypes
+            else np.zeros(len(pixels), dtype=bool)
+        )
+        self.codes = np.where(self.held_out, UNLABELLED, partial.codes)
+        self.fabric = start_engine(settings)
+        torch.manual_seed(settings.seed)  # of the weights that start at random
+        backbone = load_backbone(
+            settings.model,
+            settings.weights,
+            image_size=settings.image_size,
+            trainable=settings.trainable,
+        )
+        self.views = views_for(settings, backbone.mean, backbone.std)
+        self.network = Network(backbone, method.head(backbone.n_features))
+        self.optimiser = make_optimiser(self.network, settings)
+        if self.fabric.world_size > 1 and self.fabric.device.type == "cuda":
+            self.network = nn.SyncBatchNorm.convert_sync_batchnorm(  # type: ignore[no-untyped-call]
+                self.network
+            )
+        if self.fabric.device.type == "cuda":
+            # twice as fast for convolutions
+            self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if settings.compile:
+            backbone.compile()
+        self.wrapped, self.optimiser = self.fabric.setup(self.network, self.optimiser)
+        self.feed = Feed(pixels, self.fabric.device)
+        self.extractor = Extractor(
+            backbone, self.views, self.feed, self.fabric, keep_inputs=settings.token_cache
+        )
+
+    def run(self, fingerprint: str, listener: Listener) -> Trained:
+        """Algorithm 1."""
+        identity = {
+            "settings": _what_matters(self.settings),
+            "data": {
+                "images": fingerprint,
+                "n_rows": len(self.codes),
+                "labels": _fingerprint(self.all_codes),
+                "method": type(self.method).__name__,
+            },
+        }
+        state = self._resume(identity)
+        listener.start(self.settings.epochs, state.epoch)
+        while state.epoch < self.settings.epochs:
+            started = time.perf_counter()
+            found = self._e_step(state)
+            self._keep_best(state, found, identity)
+            e_step_seconds = time.perf_counter() - started
+            loss = self._train_epoch(state, found, listener)
+            if found is not None and self.settings.moves_after_epoch:
+                found = self._moves(found, state.epoch)
+            seconds = time.perf_counter() - started
+            self._end_epoch(state, found, loss, seconds, e_step_seconds)
+            self._save(LAST, state, identity, momentum=True)
+            listener.epoch(state.history[-1])
+        trained = self._finish(state, identity, listener)
+        listener.end()
+        return trained
+
+    # --- E-step
+
+    def _e_step(self, state: _State) -> _Found | None:
+        """Features of all images; then K and the components, from the last partition on."""
+        if not self.method.uses_prototypes:
+            return None
+        z = functional.normalize(self.extractor.features(), dim=1)
+        due = state.epoch % self.settings.moves_every == 0
+        moves = due and not self.settings.moves_after_epoch
+        found = self._find(z, state.labels, moves=moves, epoch=state.epoch)
+        state.labels = found.labels
+        return found
+
+    def _find(self, z: Tensor, labels: Ints | None, *, moves: bool, epoch: int) -> _Found:
+        """Fit the mixture in the first process, for all."""
+        found = None
+        if self.fabric.is_global_zero:
+            seed = int(np.random.default_rng([self.settings.seed, epoch]).integers(2**31))
+            reduced = principal_space(
+                z, z.shape[1] if self.settings.pca == "off" else self.settings.n_directions
+            )
+            X = reduced.project(z).cpu().numpy()
+            clusters = find_clusters(X, self.codes, labels, self.settings, moves=moves, seed=seed)
+            prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
+            found = _Found(
+                z=z.cpu()[:0],  # each process has its own
+                labels=clusters.labels,
+                n_known=clusters.n_known,
+                prototypes=prototypes.to(torch.device("cpu")),
+                accuracy=clusters.accuracy(self.all_codes, self.held_out),
+            )
+        shared: _Found = self.fabric.broadcast(found)  # type: ignore[assignment]
+        return replace(shared, z=z, prototypes=shared.prototypes.to(self.fabric.device))
+
+    def _moves(self, found: _Found, epoch: int) -> _Found:
+        """Splits and merges after the epoch, on the features from before it, as printed."""
+        due = (epoch + 1) % self.settings.moves_every == 0
+        return self._find(found.z, found.labels, moves=due, epoch=epoch)
+
+    def _keep_best(self, state: _State, found: _Found | None, identity: dict[str, Any]) -> None:
+        """Keep the present weights, if they are the best so far on held-out labels."""
+        if found is None or found.accuracy is None or not self.held_out.any():
+            return
+        # before λ(t) is 1 the prototypes have not yet had their say
+        early = state.epoch < min(self.settings.warmup_epochs, self.settings.epochs)
+        if not early and found.accuracy >= state.best_accuracy:
+            state.best_accuracy, state.best_epoch = found.accuracy, state.epoch
+            self._save(BEST, state, identity, momentum=False)
+
+    # --- M-step
+
+    def _train_epoch(
+        self,
+        state: _State,
+        found: _Found | None,
+        listener: Listener,
+    ) -> float:
+        """One epoch of L = L_CL + λ(t)·L_PCL; returns the mean loss."""
+        settings, epoch = self.settings, state.epoch
+        for group in self.optimiser.param_groups:
+            group["lr"] = cosine(epoch, settings.epochs, settings.learning_rate)
+        rows = epoch_batches(
+            self.codes != UNLABELLED,
+            settings.n_labelled_per_batch,
+            settings.n_unlabelled_per_batch,
+            seed=settings.seed,
+            epoch=epoch,
+        )
+        codes = self._put(self.codes)
+        assigned = codes if found is None else self._put(found.labels)
+        losses = torch.zeros(len(rows), device=self.fabric.device)
+        self.wrapped.train()
+        shares = [share_of(batch, self.fabric) for batch in rows]
+        for i, images in enumerate(self.feed.batches(shares)):
+            whole = self._put(whole_order(rows[i], self.fabric))
+            z, h = self._forward(images, epoch, i, len(whole))
+            batch = Batch(
+                z,
+                h,
+                codes[whole],
+                assigned[whole],
+                None if found is None else found.prototypes,
+                epoch,
+            )
+            loss = self.method.loss(batch)
+            self.fabric.backward(loss / settings.accumulate)
+            if (i + 1) % settings.accumulate == 0 or i + 1 == len(rows):
+                self.optimiser.step()
+                self.optimiser.zero_grad(set_to_none=True)
+            losses[i] = loss.detach()
+            listener.batch(epoch, i + 1, len(rows))
+        return self._mean_loss(losses.cpu().numpy(), epoch)
+
+    def _forward(self, images: Tensor, epoch: int, i: int, n_rows: int) -> tuple[Tensor, Tensor]:
+        """Features (2, n, d) and head outputs (2, n, p) of two random views, of all processes."""
+        draws = draw(n_rows, seed=self.settings.seed, epoch=epoch, batch=i)
+        mine = share_of(np.arange(n_rows), self.fabric)
+        two = self.views.random(torch.cat([images, images]), np.concatenate(draws[:, mine]))
+        if two.device.type == "cuda":
+            two = two.contiguous(memory_format=torch.channels_last)
+        z, h = self.wrapped(two)
+        shape = (2, len(images), -1)
+        return gather(z.view(shape), self.fabric, 1), gather(h.view(shape), self.fabric, 1)
+
+    def _put(self, values: Ints) -> Tensor:
+        return torch.from_numpy(values).to(self.fabric.device, non_blocking=True)
+
+    def _mean_loss(self, losses: Floats, epoch: int) -> float:
+        if not np.isfinite(losses).all():
+            batch = int(np.flatnonzero(~np.isfinite(losses))[0])
+            last = self.folder / LAST
+            raise InputError(
+                f"The loss became {losses[batch]} in epoch {epoch}, batch {batch}. The last good "
+                f"checkpoint is {last if last.exists() else '(none yet)'}. Try a lower "
+                f"learning_rate (it was {self.settings.learning_rate}) in a new run folder."
+            )
+        return float(losses.mean())
+
+    # --- between epochs
+
+    def _end_epoch(
+        self,
+        state: _State,
+        found: _Found | None,
+        loss: float,
+        seconds: float,
+        e_step_seconds: float,
+    ) -> None:
+        settings = self.settings
+        n_views = 2 * math.ceil(len(self.codes) / self._batch_size) * self._batch_size
+        record = Epoch(
+            epoch=state.epoch,
+            loss=loss,
+            pcl_weight=pcl_weight(state.epoch, settings.warmup_epochs),
+            learning_rate=cosine(state.epoch, settings.epochs, settings.learning_rate),
+            n_components=None if found is None else found.n_components,
+            n_novel=None if found is None else found.n_components - found.n_known,
+            accuracy=None if found is None else found.accuracy,
+            seconds=round(seconds, 3),
+            e_step_seconds=round(e_step_seconds, 3),
+            images_per_second=round(n_views / seconds, 1),
+        )
+        if found is not None:
+            state.labels = found.labels
+        state.history.append(record)
+        state.epoch += 1
+
+    @property
+    def _batch_size(self) -> int:
+        return self.settings.n_labelled_per_batch + self.settings.n_unlabelled_per_batch
+
+    def _finish(self, state: _State, identity: dict[str, Any], listener: Listener) -> Trained:
+        """Select the weights, then fit the mixture once more with all labels and all starts."""
+        listener.say("Finding the categories in the finished features")
+        if not self.method.uses_prototypes:
+            Z = self.extractor.features().cpu().numpy()
+            return Trained(self.network, self.views, Z, None, None, state.history, state.epoch)
+        self._keep_best(state, self._e_step(state), identity)
+        selected = state.epoch
+        if self.settings.selection == "validation" and state.best_epoch >= 0:
+            tensors, best = load_checkpoint(self.folder / BEST)
+            self._set_weights(tensors)
+            selected, state.labels = best["epoch"], tensors["labels"].numpy()
+        Z = self.extractor.features().cpu().numpy()
+        mixture = self._final_mixture(Z, state.labels)
+        rehearsal = self._rehearse(mixture, Z, listener) if self.settings.rehearse else None
+        return Trained(self.network, self.views, Z, mixture, rehearsal, state.history, selected)
+
+    def _final_mixture(self, Z: Floats, labels: Ints | None) -> SplitMergeMixture:
+        seed = self.settings.seed
+        if self.settings.acceptance == "literal" and labels is not None:
+            # the paper's K is where the loop has brought it
+            mixture = mixture_for(
+                self.settings, Z.shape[1], n_components=int(labels.max()) + 1, n_init=1
+            )
+            return mixture.set_params(random_state=seed).refit(Z, self.all_codes, labels)
+        return mixture_for(self.settings, Z.shape[1], random_state=seed).fit(Z, self.all_codes)
+
+    def _rehearse(
+        self, mixture: SplitMergeMixture, Z: Floats, listener: Listener
+    ) -> Rehearsal | None:
+        if mixture.n_known_ < 4 or mixture.n_components is not None or not len(mixture.history_):
+            return None
+        listener.say("Rehearsing with hidden classes")
+        quick = mixture_for(self.settings, Z.shape[1], n_init=1, random_state=self.settings.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscoveryWarning)
+            return rehearse(quick, Z, self.all_codes, random_state=self.settings.seed)
+
+    # --- checkpoints
+
+    def _weights(self) -> dict[str, Tensor]:
+        """What training changes: parameters that are trained, and all buffers."""
+        trained = {
+            name: value for name, value in self.network.named_parameters() if value.requires_grad
+        }
+        return {f"network.{name}": value for name, value in trained.items()} | {
+            f"network.{name}": value for name, value in self.network.named_buffers()
+        }
+
+    def _set_weights(self, tensors: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, value in self._weights().items():
+                value.copy_(tensors[name])
+
+    def _save(self, name: str, state: _State, identity: dict[str, Any], *, momentum: bool) -> None:
+        """Write a checkpoint and the lines of all epochs so far."""
+        if not self.fabric.is_global_zero:
+            return
+        tensors = self._weights()
+        if momentum:
+            slots = self.optimiser.state
+            tensors |= {
+                f"momentum.{key}": slots[value]["momentum_buffer"]
+                for key, value in self.network.named_parameters()
+                if slots.get(value, {}).get("momentum_buffer") is not None
+            }
+        if state.labels is not None:
+            tensors["labels"] = torch.from_numpy(state.labels)
+        plain = {
+            "epoch": state.epoch,
+            "history": [asdict(record) for record in state.history],
+            "best_accuracy": state.best_accuracy,
+            "best_epoch": state.best_epoch,
+        }
+        save_checkpoint(self.folder / name, tensors, plain | identity)
+        if name == LAST:
+            lines = "".join(json.dumps(asdict(record)) + "\n" for record in state.history)
+            write_atomically(self.folder / "epochs.jsonl", lines.encode())
+
+    def _resume(self, identity: dict[str, Any]) -> _State:
+        """Go on from the folder's checkpoint, if there is one of the same run."""
+        path = self.folder / LAST
+        if not path.exists():
+            return _State()
+        tensors, plain = load_checkpoint(path)
+        for what in ("settings", "data"):
+            difference = differences(plain[what], identity[what])
+            if difference:
+                raise InputError(
+                    f"{self.folder} holds a run with other {what}: {difference}. Choose another "
+                    "folder, or remove this one to start again."
+                )
+        self._set_weights(tensors)
+        for name, value in self.network.named_parameters():
+            if f"momentum.{name}" in tensors:
+                buffer = tensors[f"momentum.{name}"].to(value.device)
+                self.optimiser.state[value]["momentum_buffer"] = buffer
+        return _State(
+            epoch=plain["epoch"],
+            labels=tensors["labels"].numpy() if "labels" in tensors else None,
+            history=[Epoch(**record) for record in plain["history"]],
+            best_accuracy=plain["best_accuracy"],
+            best_epoch=plain["best_epoch"],
+        )
+
+
+def hold_out(codes: Ints, share: float, seed: int) -> Bools:
+    """Labelled rows that training does not see: a share of each class, never all of one.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Known class of each row or -1.
+    share : float
+        Of the labelled rows of each class, rounded to the nearest.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        Rows that are held out.
+    """
+    held_out = np.zeros(len(codes), dtype=bool)
+    rng = np.random.default_rng(seed)
+    for code in range(int(codes.max()) + 1):
+        rows = rng.permutation(np.flatnonzero(codes == code))
+        held_out[rows[: min(round(share * len(rows)), len(rows) - 1)]] = True
+    return held_out
+
+
+def views_for(settings: Settings, mean: tuple[float, ...], std: tuple[float, ...]) -> Views:
+    """The views that the settings ask for, in the colours of a network."""
+    return Views(
+        settings.image_size,
+        mean,
+        std,
+        crop_min=settings.crop_min,
+        crop_max=settings.crop_max,
+        padding=settings.padding,
+        flip=settings.flip,
+        rotation=settings.rotation,
+        color_jitter=settings.color_jitter,
+    )
+
+
+def make_optimiser(network: Network, settings: Settings) -> torch.optim.SGD:
+    """SGD over what is trained; no decay on biases and norms."""
+    trained = [value for value in network.parameters() if value.requires_grad]
+    matrices = [value for value in trained if value.ndim > 1]
+    vectors = [value for value in trained if value.ndim <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": settings.weight_decay},
+        {"params": vectors, "weight_decay": 0.0},
+    ]
+    return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=settings.momentum)
+
+
+def cosine(epoch: int, n_epochs: int, learning_rate: float) -> float:
+    """Learning rate of an epoch: a half cosine from `learning_rate` to a thousandth of it."""
+    least = learning_rate * 1e-3
+    return least + (learning_rate - least) * (1 + math.cos(math.pi * epoch / n_epochs)) / 2
+
+
+def _check_rows(partial: PartialLabels) -> None:
+    n_rows = len(partial.codes)
+    if n_rows < 2:
+        raise InputError(f"Training needs at least two images; there are {n_rows}.")
+
+
+def _what_matters(settings: Settings) -> dict[str, Any]:
+    """Settings that change the result; how the work is spread over devices does not."""
+    spread = {"devices", "num_nodes", "compile", "token_cache"}
+    return {name: value for name, value in settings.as_dict().items() if name not in spread}
+
+
+def _fingerprint(codes: Ints) -> str:
+
+    return hashlib.sha256(np.ascontiguousarray(codes).tobytes()).hexdigest()[:16]

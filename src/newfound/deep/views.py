@@ -1,0 +1,169 @@
+"""Two random views of each image, drawn for a whole batch at once on the device.
+
+torchvision's transforms give one draw to all images of a tensor; here every image has its own
+window and colours. Geometry is one affine map an image (a window, turned and mirrored, sampled
+by bicubic interpolation), colour is one affine map of RGB.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from newfound.arrays import Floats
+
+#: Weights of red, green and blue in a grey value.
+_LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+#: Random numbers that one view takes.
+_N_DRAWS = 11
+
+
+@dataclass(frozen=True)
+class Views:
+    """How a view is made of an image.
+
+    Attributes
+    ----------
+    image_size : int
+        Height and width of a view in pixels.
+    mean, std : tuple of float
+        Per channel, what the network was trained with.
+    crop_min, crop_max : float
+        Side of the window as a share of the image's side; if they differ, the aspect ratio of the
+        window varies between 3/4 and 4/3 too.
+    padding : float
+        How far the window may reach over the border, as a share of the side; black outside.
+    flip : bool
+        Mirror half of the views left to right.
+    rotation : float
+        Largest turn in degrees, to either side.
+    color_jitter : float
+        Strength of changes in brightness, contrast, saturation (0.8 of it) and hue (0.2), made in
+        four of five views; with any, one view in five is grey. 0: colours stay.
+    """
+
+    image_size: int
+    mean: tuple[float, ...] = (0.5, 0.5, 0.5)
+    std: tuple[float, ...] = (0.5, 0.5, 0.5)
+    crop_min: float = 0.875
+    crop_max: float = 0.875
+    padding: float = 0.0
+    flip: bool = True
+    rotation: float = 0.0
+    color_jitter: float = 0.0
+
+    def random(self, images: Tensor, draws: Floats) -> Tensor:
+        """Random view of each image.
+
+        Parameters
+        ----------
+        images : Tensor of uint8, shape (n, 3, s, s)
+            Stored images.
+        draws : ndarray of shape (n, 11)
+            Uniform numbers between 0 and 1, from `draw`.
+
+        Returns
+        -------
+        Tensor of float32, shape (n, 3, image_size, image_size)
+            Normalised views.
+        """
+        windows = _windows(self, draws, images.shape[-1])
+        views = self._sample(images, _put(windows, images.device))
+        if self.color_jitter > 0:
+            views = _recolour(views, *_colours(self.color_jitter, draws))
+        return self._normalise(views)
+
+    def centre(self, images: Tensor) -> Tensor:
+        """The view that features are taken from: the middle of each image, as it is."""
+        window = torch.zeros(len(images), 2, 3, device=images.device)
+        window[:, 0, 0] = window[:, 1, 1] = self.crop_max
+        return self._normalise(self._sample(images, window))
+
+    def _sample(self, images: Tensor, windows: Tensor) -> Tensor:
+        """Values between 0 and 1 inside the windows."""
+        shape = [len(images), 3, self.image_size, self.image_size]
+        grid = functional.affine_grid(windows, shape, align_corners=False)
+        sampled = functional.grid_sample(
+            images.float() / 255, grid, mode="bicubic", align_corners=False
+        )
+        return sampled.clamp_(0, 1)
+
+    def _normalise(self, views: Tensor) -> Tensor:
+        colours = _put(np.array([self.mean, self.std], dtype=np.float32), views.device)
+        mean, std = colours[:, :, None, None]
+        return views.sub_(mean).div_(std)
+
+
+def _put(values: Floats, device: torch.device) -> Tensor:
+    """To the device, without waiting for what it is busy with."""
+    return torch.from_numpy(values).to(device, non_blocking=True)
+
+
+def draw(n_images: int, *, seed: int, epoch: int, batch: int) -> Floats:
+    """Random numbers for two views of each image of a batch, shape (2, n, 11)."""
+    rng = np.random.default_rng([seed, epoch, batch])
+    return rng.random((2, n_images, _N_DRAWS), dtype=np.float32)
+
+
+def _windows(views: Views, draws: Floats, stored_size: int) -> Floats:
+    """Affine maps (n, 2, 3) from a view's coordinates to the image's, both from -1 to 1."""
+    u_side, u_aspect, u_x, u_y, u_flip, u_turn = draws[:, :6].T
+    side = views.crop_min + u_side * (views.crop_max - views.crop_min)
+    spread = math.log(4 / 3) if views.crop_max > views.crop_min else 0.0
+    aspect = np.exp((u_aspect - 0.5) * spread)
+    width, height = np.minimum(side * aspect, 1), np.minimum(side / aspect, 1)
+    centres = []
+    for u, extent in ((u_x, width), (u_y, height)):
+        room = 1 - extent + 2 * views.padding
+        offset = u * room - views.padding
+        # a window that is only moved, not scaled, keeps the pixels as they are
+        offset = np.round(offset * stored_size) / stored_size
+        centres.append(2 * offset + extent - 1)
+    mirror = np.where(views.flip & (u_flip < 0.5), -1.0, 1.0)
+    angle = np.radians(views.rotation) * (2 * u_turn - 1)
+    cos, sin = np.cos(angle), np.sin(angle)
+    rows = [
+        [width * mirror * cos, -height * sin, centres[0]],
+        [width * mirror * sin, height * cos, centres[1]],
+    ]
+    return np.moveaxis(np.array(rows, dtype=np.float32), -1, 0)
+
+
+def _colours(strength: float, draws: Floats) -> tuple[Floats, Floats]:
+    """Matrices of RGB (n, 3, 3) and contrasts (n,): x → contrast · M x + (1 - contrast) · grey."""
+    u_bright, u_contrast, u_saturation, u_hue, u_which = draws[:, 6:].T
+    changed = u_which < 0.8
+    # of the same number: which views are changed and which are grey are independent
+    grey = np.where(changed, u_which / 0.8, (u_which - 0.8) / 0.2) < 0.2
+
+    def factor(u: Floats) -> Floats:
+        spread = min(0.8 * strength, 1.0)
+        return np.where(changed, 1 + spread * (2 * u - 1), 1).astype(np.float32)
+
+    identity, to_grey = np.eye(3, dtype=np.float32), np.tile(_LUMA, (3, 1))
+    saturation = np.where(grey, 0, factor(u_saturation)).astype(np.float32)[:, None, None]
+    angle = np.where(changed, 0.2 * strength * 2 * np.pi * (2 * u_hue - 1), 0)
+    colours = (saturation * identity + (1 - saturation) * to_grey) @ _turns_of_hue(angle)
+    brightness = factor(u_bright)[:, None, None]
+    return (brightness * colours).astype(np.float32), factor(u_contrast)
+
+
+def _turns_of_hue(angle: Floats) -> Floats:
+    """Rotations (n, 3, 3) of RGB around the grey axis."""
+    cos, sin = np.cos(angle)[:, None, None], np.sin(angle)[:, None, None]
+    cross = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]]) / np.sqrt(3)
+    return cos * np.eye(3) + sin * cross + (1 - cos) / 3
+
+
+def _recolour(views: Tensor, colours: Floats, contrast: Floats) -> Tensor:
+    changed = torch.einsum("nij,njhw->nihw", _put(colours, views.device), views)
+    luma = _put(_LUMA, views.device)
+    grey = torch.einsum("j,njhw->n", luma, changed) / views.shape[-1] ** 2
+    share = _put(contrast, views.device)
+    changed = share[:, None, None, None] * changed + ((1 - share) * grey)[:, None, None, None]
+    return changed.clamp_(0, 1)

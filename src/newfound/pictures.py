@@ -1,0 +1,250 @@
+"""Picture files in, upright RGB pixels out: the one place where a picture is opened.
+
+Cameras, scanners, web sites and people's archives write pictures in more ways than a network can
+be fed with: turned by an EXIF tag, with 16 bits, in CMYK, with a palette, transparent, animated,
+cut short. Here they become RGB pictures of 8 bits, or a `PictureError` with the reason in words,
+so that one bad file is listed and never stops a run.
+"""
+
+from __future__ import annotations
+
+import stat
+import threading
+import warnings
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound.errors import InputError, require
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+#: Endings of the files that are taken for pictures when a folder is listed.
+PICTURE_SUFFIXES = frozenset(
+    [
+        *[".avif", ".bmp", ".gif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png"],
+        *[".pnm", ".ppm", ".tga", ".tif", ".tiff", ".webp"],
+    ]
+)
+
+#: Where Pillow, left to itself, stops too: such a picture takes 0.7 GiB when it is open.
+MAX_PIXELS = 178_956_970
+_TOO_LARGE = f"too large: more than {MAX_PIXELS // 10**6} million pixels"
+
+_ALPHA_MODES = frozenset(["RGBA", "RGBa", "LA", "PA", "P"])
+_DEEP_MODES = frozenset(["I", "F", "I;16", "I;16L", "I;16B", "I;16N"])
+
+#: To open these is to start Ghostscript, or to call the operating system's own reader.
+_FORMATS_WITH_PROGRAMS = frozenset(["EPS", "WMF"])
+
+#: How to turn a picture upright: EXIF orientation → name of Pillow's `Transpose`.
+_UPRIGHT = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+_EXIF_ORIENTATION = 0x0112
+
+
+class PictureError(InputError):
+    """A file that is no readable picture.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    reason : str
+        What is wrong with it, in a few words.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
+    """Open a picture: upright, RGB, 8 bits, its first frame.
+
+    Grey of 16 bits is scaled to 8, other deep pictures (32 bits, floating point) from their
+    darkest to their brightest value. Transparent parts lie over white.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its content decides what it is, not its name.
+    at_least : int, optional
+        The picture is wanted with this shorter side only. A JPEG that is much larger is decoded
+        at a half, a quarter or an eighth, but at no less than twice this, which saves most of
+        the time and memory and hardly shows.
+
+    Returns
+    -------
+    PIL.Image.Image
+        A picture in memory, with the file closed.
+
+    Raises
+    ------
+    PictureError
+        If the file is missing, empty, cut short, damaged, too large or no picture.
+    MissingExtraError
+        If Pillow is not installed.
+    """
+    pillow = require("PIL.Image", "train")
+    try:
+        with _SILENCE:
+            _check_file(path)
+            # a file, not its path, which Pillow would map: turned TIFFs come out scrambled then
+            with (
+                path.open("rb") as file,
+                pillow.open(file, formats=_safe_formats(pillow)) as picture,
+            ):
+                _check_size(path, picture)
+                if at_least is not None:
+                    picture.draft(None, (2 * at_least, 2 * at_least))
+                picture.load()  # first of all: a turned TIFF changes its size here
+                return _turn_upright(pillow, picture, _to_rgb(pillow, picture))
+    except PictureError:
+        raise
+    except Exception as error:  # decoders raise whatever a damaged file leads them to
+        raise PictureError(path, _reason(pillow, error)) from error
+
+
+def square_pixels(picture: Image.Image, size: int) -> npt.NDArray[np.uint8]:
+    """Scale the shorter side to `size` and crop the centre.
+
+    Parameters
+    ----------
+    picture : PIL.Image.Image
+        A picture as `read_picture` gives it.
+    size : int
+        Side of the square, in pixels.
+
+    Returns
+    -------
+    ndarray of uint8, shape (size, size, 3)
+        The pixels, unchanged where the picture has this size already.
+    """
+    pillow = require("PIL.Image", "train")
+    width, height = picture.size
+    side = min(width, height)
+    left, top = (width - side) // 2, (height - side) // 2
+    square = picture.resize(
+        (size, size), pillow.Resampling.BICUBIC, box=(left, top, left + side, top + side)
+    )
+    return np.array(square if square.mode == "RGB" else square.convert("RGB"))
+
+
+def _check_file(path: Path) -> None:
+    """Refuse what needs no decoder to be refused; a pipe would be waited for for ever."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise PictureError(path, "is not a file")
+    if status.st_size == 0:
+        raise PictureError(path, "the file is empty")
+
+
+def _check_size(path: Path, picture: Any) -> None:
+    width, height = picture.size
+    if width * height > MAX_PIXELS:
+        raise PictureError(path, f"{_TOO_LARGE} ({width} x {height})")
+
+
+def _safe_formats(pillow: ModuleType) -> list[str]:
+    """Every format that Pillow reads by itself."""
+    pillow.init()
+    return [name for name in pillow.OPEN if name not in _FORMATS_WITH_PROGRAMS]
+
+
+def _to_rgb(pillow: ModuleType, picture: Any) -> Any:
+    """RGB of 8 bits from whatever the file holds."""
+    if picture.mode in _DEEP_MODES:
+        return pillow.fromarray(_eight_bits(np.asarray(picture))).convert("RGB")
+    if picture.mode in _ALPHA_MODES or "transparency" in picture.info:
+        canvas = pillow.new("RGBA", picture.size, "white")
+        canvas.alpha_composite(picture.convert("RGBA"))
+        return canvas.convert("RGB")
+    return picture.convert("RGB")
+
+
+def _eight_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """Scale deep grey to 0 … 255, where Pillow's own conversion cuts off what is above 255.
+
+    16 bits have a scale, 0 … 65535, and come as "I;16" or, within 32 bits, as "I". Values with
+    no known scale (floating point, negative, larger) are spread from the lowest to the highest.
+    """
+    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 65535:
+        return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    known = np.isfinite(values)
+    low, high = (values[known].min(), values[known].max()) if known.any() else (0, 0)
+    shares = (np.where(known, values, low) - np.float64(low)) / max(float(high) - low, 1e-300)
+    return np.round(255 * shares).astype(np.uint8)
+
+
+def _turn_upright(pillow: ModuleType, opened: Any, rgb: Any) -> Any:
+    """Apply the EXIF orientation; read after loading, for some formats have it at the end."""
+    try:
+        turn = _UPRIGHT.get(opened.getexif().get(_EXIF_ORIENTATION, 1))
+    except Exception:  # a damaged tag is no reason to lose the picture
+        turn = None
+    return rgb if turn is None else rgb.transpose(pillow.Transpose[turn])
+
+
+def _reason(pillow: ModuleType, error: Exception) -> str:
+    """A few words that a person can act on."""
+    if isinstance(error, pillow.DecompressionBombError):
+        return _TOO_LARGE
+    if isinstance(error, pillow.UnidentifiedImageError):
+        return "no picture in a format that can be read"
+    if isinstance(error, MemoryError):
+        return "too large for the memory that is free"
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"cannot be read: {error.strerror}"
+    return f"cut short or damaged ({error})" if str(error) else "cut short or damaged"
+
+
+class _Silence:
+    """Warnings off while at least one thread reads a picture.
+
+    `warnings.catch_warnings` puts back what it found; two threads that leave it in another order
+    than they entered would leave the warnings of the whole program off. So the first thread in
+    enters it and the last one out leaves it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._readers = 0
+        self._caught = warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._readers == 0:
+                self._caught = warnings.catch_warnings()
+                self._caught.__enter__()
+                warnings.simplefilter("ignore")
+            self._readers += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._readers -= 1
+            if self._readers == 0:
+                self._caught.__exit__(kind, error, traceback)
+
+
+_SILENCE = _Silence()
