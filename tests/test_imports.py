@@ -22,7 +22,7 @@ LAYERS = {
     "deep": ["deep"],
     "application": [
         *["features", "collection", "encode", "assignments", "lineage", "edits", "export"],
-        *["report", "review", "progress", "demo", "cli", "__main__"],
+        *["report", "review", "progress", "training", "demo", "cli", "__main__"],
     ],
     "bench": ["bench"],
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from newfound.deep.records import Epoch, Listener
 from newfound.errors import require
 
 require("rich", "cli")
@@ -18,9 +18,6 @@ from rich.progress import (  # noqa: E402
     TextColumn,
     TimeRemainingColumn,
 )
-
-if TYPE_CHECKING:
-    from newfound.deep.trainer import Epoch
 
 
 @contextmanager
@@ -48,8 +45,8 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-class TrainingBar:
-    """A bar over all batches, with the numbers of the last epoch; a `Listener`."""
+class TrainingBar(Listener):
+    """A bar over all batches, with the numbers of the last epoch."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)

@@ -14,8 +14,9 @@ import torch
 from newfound.arrays import Doubles, Floats, Ints, LabelsLike
 from newfound.deep.cache import cache_pictures
 from newfound.deep.feed import Feed
+from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import Listener, Trained, train
+from newfound.deep.trainer import Trained, train
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from newfound.deep.trainer import Epoch, Listener
+from newfound.deep.records import Epoch, Listener
 from newfound.errors import require
 
 

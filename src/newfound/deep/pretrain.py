@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from lightning_fabric import Fabric
 
 from newfound.deep.method import Contrast
+from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import Listener, Trained, train
+from newfound.deep.trainer import Trained, train
 
 
 def pretrain(
@@ -22,6 +24,7 @@ def pretrain(
     *,
     fingerprint: str = "",
     listener: Listener | None = None,
+    fabric: Fabric | None = None,
 ) -> Trained:
     """Learn a representation without any label.
 
@@ -37,6 +40,8 @@ def pretrain(
         Identity of the images.
     listener : Listener, optional
         Told of every batch and epoch.
+    fabric : Fabric, optional
+        The engine, if it was started already.
 
     Returns
     -------
@@ -51,4 +56,5 @@ def pretrain(
         method=Contrast(settings),
         fingerprint=fingerprint,
         listener=listener,
+        fabric=fabric,
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -39,6 +40,7 @@ from newfound.deep.feed import Feed
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Batch, Method, PrototypicalContrast
 from newfound.deep.network import Network
+from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
 from newfound.deep.views import Views, draw
 from newfound.errors import DiscoveryWarning, InputError
@@ -47,62 +49,6 @@ from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rehearsal import Rehearsal, rehearse
 
 LAST, BEST = "last.safetensors", "best.safetensors"
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one epoch did: a line of ``epochs.jsonl``.
-
-    Attributes
-    ----------
-    epoch : int
-        From 0.
-    loss : float
-        Mean over the batches.
-    pcl_weight : float
-        λ(t).
-    learning_rate : float
-        Of this epoch.
-    n_components, n_novel : int or None
-        K and K^n that the epoch trained with; None for a method without prototypes.
-    accuracy : float or None
-        Of the held-out labelled rows (of all labelled rows, if none is held out, by the nearest
-        prototype) before the epoch.
-    seconds, e_step_seconds : float
-        Of the whole epoch, and of its E-step.
-    images_per_second : float
-        Views that went forward and backward, E-step included in the time.
-    """
-
-    epoch: int
-    loss: float
-    pcl_weight: float
-    learning_rate: float
-    n_components: int | None
-    n_novel: int | None
-    accuracy: float | None
-    seconds: float
-    e_step_seconds: float
-    images_per_second: float
-
-
-class Listener:
-    """Hears how the training goes on; this one says nothing."""
-
-    def start(self, n_epochs: int, first_epoch: int) -> None:
-        """Hear that training begins, or goes on from a checkpoint."""
-
-    def batch(self, epoch: int, n_done: int, n_batches: int) -> None:
-        """Hear that a batch is over."""
-
-    def epoch(self, record: Epoch) -> None:
-        """Hear that an epoch is over."""
-
-    def say(self, text: str) -> None:
-        """Hear what happens between epochs."""
-
-    def end(self) -> None:
-        """Hear that training is over."""
 
 
 @dataclass
@@ -171,6 +117,7 @@ def train(
     method: Method | None = None,
     fingerprint: str = "",
     listener: Listener | None = None,
+    fabric: Fabric | None = None,
 ) -> Trained:
     """Learn the representation and the categories together.
 
@@ -190,6 +137,8 @@ def train(
         Identity of the images, compared when a run is continued.
     listener : Listener, optional
         Told of every batch and epoch.
+    fabric : Fabric, optional
+        The engine, if it was started already.
 
     Returns
     -------
@@ -198,7 +147,8 @@ def train(
     """
     partial = encode_labels(y, len(pixels))
     _check_rows(partial)
-    loop = _Loop(pixels, partial, settings, folder, method or PrototypicalContrast(settings))
+    method = method or PrototypicalContrast(settings)
+    loop = _Loop(pixels, partial, settings, folder, method, fabric or start_engine(settings))
     return loop.run(fingerprint, listener or Listener())
 
 
@@ -212,8 +162,10 @@ class _Loop:
         settings: Settings,
         folder: Path,
         method: Method,
+        fabric: Fabric,
     ) -> None:
         self.settings, self.folder, self.method = settings, folder, method
+        self.fabric = fabric
         self.all_codes = partial.codes
         self.held_out = (
             hold_out(partial.codes, settings.validation_share, settings.seed)
@@ -221,7 +173,6 @@ class _Loop:
             else np.zeros(len(pixels), dtype=bool)
         )
         self.codes = np.where(self.held_out, UNLABELLED, partial.codes)
-        self.fabric = start_engine(settings)
         torch.manual_seed(settings.seed)  # of the weights that start at random
         backbone = load_backbone(
             settings.model,
