@@ -235,7 +235,7 @@ def _first_skipped(collection: Collection) -> str:
 
 
 def _read_folder(folder: Path, labels: Path | None, unlabelled_folder: str) -> Collection:
-    root = Path(os.path.normpath(folder.absolute()))
+    root = folder.absolute()
     found, skipped = _list_pictures(root)
     if labels is None:
         named = _labels_of_folders(root, found, unlabelled_folder)
@@ -263,7 +263,9 @@ def _list_pictures(root: Path) -> tuple[list[str], list[Skipped]]:
         except OSError as error:
             if not prefix:
                 raise InputError(f"The folder {root} cannot be read: {error.strerror}.") from error
-            skipped.append(Skipped(prefix, f"the folder cannot be read: {error.strerror}"))
+            skipped.append(
+                Skipped(_printable(prefix), f"the folder cannot be read: {error.strerror}")
+            )
             continue
         for entry in entries:
             name = prefix + entry.name
@@ -328,7 +330,7 @@ def _labels_of_paths(root: Path, found: list[str], labels: Path) -> dict[str, An
     """Labels from a table of paths, by id."""
     table = _read_table(labels)
     given = [_text(path) for path in _column(table, "path", labels)]
-    known = {_composed(name): name for name in found}
+    known = {_composed(name): name for name in found} | {name: name for name in found}
     located = [_locate(root, path, known) for path in given]
     leaving = [path for path, name in zip(given, located, strict=True) if name == _OUTSIDE]
     if leaving:
@@ -351,16 +353,19 @@ _OUTSIDE, _MISSING = "..", "."  # no file has these names
 def _locate(root: Path, given: str, known: dict[str, str]) -> str:
     """The id of a path in a table, or `_OUTSIDE`, or `_MISSING`."""
     with_slashes = given.replace("\\", "/")
-    for spelling in (given, with_slashes):
-        name = _composed(posixpath.normpath(spelling))
-        if name in known:
-            return known[name]
+    if listed := _look_up(given, known) or _look_up(with_slashes, known):
+        return listed
     name = _relative_to(root, with_slashes)
-    if _composed(name) in known:
-        return known[_composed(name)]
+    if listed := _look_up(name, known):
+        return listed
     if not _is_within(root, root / name):
         return _OUTSIDE
     return name if os.path.isfile(root / name) else _MISSING
+
+
+def _look_up(path: str, known: dict[str, str]) -> str | None:
+    name = posixpath.normpath(path)
+    return known.get(name) or known.get(_composed(name))
 
 
 def _relative_to(root: Path, given: str) -> str:

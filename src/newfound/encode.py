@@ -179,9 +179,11 @@ def _network(name: str, model: str, weights: str) -> _Encoder:
     """A network of timm on square pictures of its own size."""
     identity = require("newfound.deep.weights", "train").describe_weights(model, weights)
     size = int(identity["image_size"])
+    side = max(size, round(size / identity["crop"]))  # the margin of the network's own tests
+    middle = slice((side - size) // 2, (side - size) // 2 + size)
 
     def prepare(path: Path) -> npt.NDArray[np.uint8]:
-        return square_pixels(read_picture(path, at_least=size), size)
+        return square_pixels(read_picture(path, at_least=side), side)[middle, middle]
 
     def load() -> Callable[[list[Any]], Features]:
         from newfound.deep.backbone import load_encoder
@@ -190,7 +192,7 @@ def _network(name: str, model: str, weights: str) -> _Encoder:
         return lambda pictures: backbone.encode(np.stack(pictures))
 
     name = str(identity["model"]) if weights == "hub" else name  # with the tag of the weights
-    return _Encoder(name, {**identity, "pictures": "centre square, bicubic"}, prepare, load)
+    return _Encoder(name, {**identity, "pictures": "centre, bicubic"}, prepare, load)
 
 
 def _pixels(name: str, paths: list[Path]) -> _Encoder:

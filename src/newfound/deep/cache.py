@@ -221,13 +221,12 @@ class _Store:
         journal_path = folder / "index.jsonl"
         folder.mkdir(parents=True, exist_ok=True)
         length = self._read_journal(journal_path, key)
-        if length == 0:  # another cache, or none: new files, for the old ones may be in use
-            journal_path.unlink(missing_ok=True)
+        if length == 0:  # another cache, or none; the file of an old one may be in use
             self.pixels_path.unlink(missing_ok=True)
         self.pixels_path.touch()
         self._pixels = self.pixels_path.open("r+b")
         self._journal = journal_path.open("ab")
-        self._journal.truncate(length)  # a line that was cut off
+        self._journal.truncate(length)  # drops a line that was cut off, or another cache's
         if length == 0:
             self._record([{"key": key}])
         n_whole = bisect.bisect_right(self.rows, self.n_bytes // self.row_bytes) - 1

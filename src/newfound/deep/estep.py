@@ -19,6 +19,7 @@ from newfound.deep.settings import Settings
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, nearest_labels, prototypes_of
+from newfound.mixture.counting import CategoryCount
 from newfound.mixture.estimator import SplitMergeMixture, enough_to_whiten
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
@@ -137,7 +138,7 @@ def mixture_for(settings: Settings, n_columns: int, **changes: object) -> SplitM
     """
     parameters: dict[str, object] = {
         "n_components_init": settings.n_components_init,
-        "n_components": settings.n_components,
+        "n_components": None if changes.get("count") else settings.n_components,
         "n_directions": n_columns if settings.pca == "off" else settings.n_directions,
         "acceptance": settings.acceptance,
         "count_term": settings.count_term,
@@ -146,8 +147,38 @@ def mixture_for(settings: Settings, n_columns: int, **changes: object) -> SplitM
     return SplitMergeMixture(**{**parameters, **changes})  # type: ignore[arg-type]
 
 
+def known_count(codes: Ints, n_components: int) -> CategoryCount:
+    """The count when K is known: components may still split and merge, by pairs.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Known class of each row or -1.
+    n_components : int
+        K.
+    """
+    n_known = int(codes.max()) + 1
+    n_novel = max(0, n_components - n_known)
+    return CategoryCount(
+        n_novel=float(n_novel),
+        interval=(float(n_novel), float(n_novel)),
+        level=1.0,
+        label_rate=float("nan"),
+        novel_share=float("nan"),
+        n_known=n_known,
+        n_absent=0,
+    )
+
+
 def find_clusters(
-    X: Floats, codes: Ints, labels: Ints | None, settings: Settings, *, moves: bool, seed: int
+    X: Floats,
+    codes: Ints,
+    labels: Ints | None,
+    settings: Settings,
+    *,
+    moves: bool,
+    seed: int,
+    count: CategoryCount | None = None,
 ) -> Clusters:
     """Go on from a partition: to the nearest prototypes, and by splits and merges if wanted.
 
@@ -165,15 +196,17 @@ def find_clusters(
         Whether components may split and merge; otherwise K stays what it is.
     seed : int
         Of the mixture.
+    count : CategoryCount, optional
+        What the moves are steered by; by default a count in X.
 
     Returns
     -------
     Clusters
         The partition.
     """
-    if labels is not None and not (moves and settings.n_components is None):
+    if labels is not None and not (moves and (count or settings.n_components is None)):
         return _settle(X, codes, labels, settings)
-    changes: dict[str, object] = {"n_init": 1, "random_state": seed}
+    changes: dict[str, object] = {"n_init": 1, "random_state": seed, "count": count}
     if settings.acceptance == "literal":
         changes["max_passes"] = 1  # Algorithm 1 makes one pass an epoch
     if not moves and settings.n_components is None:
@@ -209,8 +242,8 @@ def _first_k(codes: Ints, settings: Settings) -> int:
     """K_init: what was asked for, or K^l + K^l / 2, and 10 without labels."""
     n_known = int(codes.max()) + 1
     if settings.n_components_init is not None:
-        return max(settings.n_components_init, n_known)
-    return n_known + max(1, n_known // 2) if n_known else 10
+        return min(max(settings.n_components_init, n_known), len(codes))
+    return min(n_known + max(1, n_known // 2) if n_known else 10, len(codes))
 
 
 @dataclass(frozen=True)

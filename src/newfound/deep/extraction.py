@@ -52,7 +52,7 @@ class Extractor:
         self._fabric = fabric
         self._mine = np.arange(fabric.global_rank, len(feed), fabric.world_size)
         self._chunk = _CHUNK.get(fabric.device.type, 64)
-        self._keep = keep_inputs and backbone.trainable == "last"
+        self._keep = keep_inputs and backbone.is_split
         self._kept: list[Tensor] = []
 
     @torch.no_grad()

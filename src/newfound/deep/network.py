@@ -9,9 +9,10 @@ from newfound.deep.backbone import Backbone
 
 
 class ProjectionHead(nn.Sequential):
-    """MLP d → 2048 → 2048 → 256, for the contrastive losses only."""
+    """MLP d → 2048 → 2048 → 256 for the contrastive losses only, narrower for a small backbone."""
 
-    def __init__(self, n_features: int, n_hidden: int = 2048, n_out: int = 256) -> None:
+    def __init__(self, n_features: int) -> None:
+        n_hidden, n_out = min(2048, 4 * n_features), min(256, n_features)
         super().__init__(
             nn.Linear(n_features, n_hidden),
             nn.GELU(),

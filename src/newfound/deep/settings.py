@@ -65,6 +65,11 @@ class Settings:
         "calibrated", "How splits and merges are accepted."
     )
     count_term: Literal["gamma", "factorial"] = _setting("gamma", "Γ(n) as (n-1)! or n!.")
+    count_on: Literal["start", "now"] | None = _setting(
+        None,
+        "Count the categories once, in the features before training, or in those of the moment; "
+        "by default now for random weights, which say nothing at the start.",
+    )
     pca: Literal["all", "batch", "off"] = _setting(
         "all", "Principal directions of all features, of each batch (the paper), or none."
     )

@@ -31,6 +31,7 @@ from newfound.deep.engine import gather, share_of, start_engine, whole_order
 from newfound.deep.estep import (
     Prototypes,
     find_clusters,
+    known_count,
     mixture_for,
     principal_space,
     prototypes_from,
@@ -45,6 +46,7 @@ from newfound.deep.settings import Settings
 from newfound.deep.views import Views, draw
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
+from newfound.mixture.counting import CategoryCount, count_categories
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rehearsal import Rehearsal, rehearse
 
@@ -57,6 +59,7 @@ class _State:
 
     epoch: int = 0  # the next one
     labels: Ints | None = None
+    count: CategoryCount | None = None  # in the features before training
     history: list[Epoch] = field(default_factory=list)
     best_accuracy: float = -1.0
     best_epoch: int = -1
@@ -167,6 +170,8 @@ class _Loop:
         self.settings, self.folder, self.method = settings, folder, method
         self.fabric = fabric
         self.all_codes = partial.codes
+        names = [*partial.classes.tolist(), None]
+        self.y = [names[code] for code in partial.codes]  # -1 is the last: None
         self.held_out = (
             hold_out(partial.codes, settings.validation_share, settings.seed)
             if settings.selection == "validation" and method.uses_prototypes
@@ -218,7 +223,7 @@ class _Loop:
             e_step_seconds = time.perf_counter() - started
             loss = self._train_epoch(state, found, listener)
             if found is not None and self.settings.moves_after_epoch:
-                found = self._moves(found, state.epoch)
+                found = self._moves(found, state)
             seconds = time.perf_counter() - started
             self._end_epoch(state, found, loss, seconds, e_step_seconds)
             self._save(LAST, state, identity, momentum=True)
@@ -233,23 +238,48 @@ class _Loop:
         """Features of all images; then K and the components, from the last partition on."""
         if not self.method.uses_prototypes:
             return None
-        z = functional.normalize(self.extractor.features(), dim=1)
+        Z = self.extractor.features()
+        if state.epoch == 0 and state.count is None:
+            state.count = self._count(Z)
+        z = functional.normalize(Z, dim=1)
         due = state.epoch % self.settings.moves_every == 0
         moves = due and not self.settings.moves_after_epoch
-        found = self._find(z, state.labels, moves=moves, epoch=state.epoch)
+        found = self._find(z, state, moves=moves)
         state.labels = found.labels
         return found
 
-    def _find(self, z: Tensor, labels: Ints | None, *, moves: bool, epoch: int) -> _Found:
+    def _count(self, Z: Tensor) -> CategoryCount | None:
+        """Count the categories before labels have drawn known classes together."""
+        settings, n_known = self.settings, int(self.all_codes.max()) + 1
+        if settings.acceptance == "literal" or n_known < 2:
+            return None
+        if settings.n_components is not None:
+            return known_count(self.all_codes, settings.n_components)
+        # random weights say nothing before training
+        if (settings.count_on or ("now" if settings.weights == "random" else "start")) == "now":
+            return None
+        count = None
+        if self.fabric.is_global_zero:
+            X = Z.cpu().numpy()
+            count = count_categories(X, self.all_codes, random_state=settings.seed)
+        return self.fabric.broadcast(count)
+
+    def _find(self, z: Tensor, state: _State, *, moves: bool) -> _Found:
         """Fit the mixture in the first process, for all."""
+        epoch, labels = state.epoch, state.labels
+        steered = self.settings.acceptance == "calibrated"
+        if steered and moves and pcl_weight(epoch, self.settings.warmup_epochs) < 1:
+            labels = None  # the first partitions are poor ones to go on from
         found = None
         if self.fabric.is_global_zero:
-            seed = int(np.random.default_rng([self.settings.seed, epoch]).integers(2**31))
+            seed = _seed_of(self.settings.seed, epoch)
             reduced = principal_space(
                 z, z.shape[1] if self.settings.pca == "off" else self.settings.n_directions
             )
             X = reduced.project(z).cpu().numpy()
-            clusters = find_clusters(X, self.codes, labels, self.settings, moves=moves, seed=seed)
+            clusters = find_clusters(
+                X, self.codes, labels, self.settings, moves=moves, seed=seed, count=state.count
+            )
             prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
             found = _Found(
                 z=z.cpu()[:0],  # each process has its own
@@ -261,10 +291,10 @@ class _Loop:
         shared: _Found = self.fabric.broadcast(found)  # type: ignore[assignment]
         return replace(shared, z=z, prototypes=shared.prototypes.to(self.fabric.device))
 
-    def _moves(self, found: _Found, epoch: int) -> _Found:
+    def _moves(self, found: _Found, state: _State) -> _Found:
         """Splits and merges after the epoch, on the features from before it, as printed."""
-        due = (epoch + 1) % self.settings.moves_every == 0
-        return self._find(found.z, found.labels, moves=due, epoch=epoch)
+        due = (state.epoch + 1) % self.settings.moves_every == 0
+        return self._find(found.z, state, moves=due)
 
     def _keep_best(self, state: _State, found: _Found | None, identity: dict[str, Any]) -> None:
         """Keep the present weights, if they are the best so far on held-out labels."""
@@ -298,6 +328,7 @@ class _Loop:
         codes = self._put(self.codes)
         assigned = codes if found is None else self._put(found.labels)
         losses = torch.zeros(len(rows), device=self.fabric.device)
+        torch.manual_seed(_seed_of(settings.seed, epoch))  # chance inside the network
         self.wrapped.train()
         shares = [share_of(batch, self.fabric) for batch in rows]
         for i, images in enumerate(self.feed.batches(shares)):
@@ -335,15 +366,17 @@ class _Loop:
         return torch.from_numpy(values).to(self.fabric.device, non_blocking=True)
 
     def _mean_loss(self, losses: Floats, epoch: int) -> float:
-        if not np.isfinite(losses).all():
-            batch = int(np.flatnonzero(~np.isfinite(losses))[0])
-            last = self.folder / LAST
-            raise InputError(
-                f"The loss became {losses[batch]} in epoch {epoch}, batch {batch}. The last good "
-                f"checkpoint is {last if last.exists() else '(none yet)'}. Try a lower "
-                f"learning_rate (it was {self.settings.learning_rate}) in a new run folder."
-            )
-        return float(losses.mean())
+        """The mean loss; stops if a loss or a weight is no number any more."""
+        bad = np.flatnonzero(~np.isfinite(losses))
+        if len(bad) == 0 and all(bool(w.isfinite().all()) for w in self._weights().values()):
+            return float(losses.mean())
+        batch = int(bad[0]) if len(bad) else len(losses) - 1
+        last = self.folder / LAST
+        raise InputError(
+            f"The loss became {losses[batch]} in epoch {epoch}, batch {batch}, or a weight no "
+            f"number after it. The last good checkpoint: {last if last.exists() else 'none yet'}. "
+            f"Try a learning_rate below {self.settings.learning_rate}, in a new run folder."
+        )
 
     # --- between epochs
 
@@ -386,35 +419,46 @@ class _Loop:
             return Trained(self.network, self.views, Z, None, None, state.history, state.epoch)
         self._keep_best(state, self._e_step(state), identity)
         selected = state.epoch
+        self.fabric.barrier()  # until the best weights are written
         if self.settings.selection == "validation" and state.best_epoch >= 0:
             tensors, best = load_checkpoint(self.folder / BEST)
             self._set_weights(tensors)
             selected, state.labels = best["epoch"], tensors["labels"].numpy()
         Z = self.extractor.features().cpu().numpy()
-        mixture = self._final_mixture(Z, state.labels)
-        rehearsal = self._rehearse(mixture, Z, listener) if self.settings.rehearse else None
+        mixture = rehearsal = None
+        if self.fabric.is_global_zero:
+            mixture = self._final_mixture(Z, state)
+            rehearsal = self._rehearse(mixture, Z, listener)
+        mixture, rehearsal = self.fabric.broadcast((mixture, rehearsal))
         return Trained(self.network, self.views, Z, mixture, rehearsal, state.history, selected)
 
-    def _final_mixture(self, Z: Floats, labels: Ints | None) -> SplitMergeMixture:
-        seed = self.settings.seed
+    def _final_mixture(self, Z: Floats, state: _State) -> SplitMergeMixture:
+        seed, labels = self.settings.seed, state.labels
         if self.settings.acceptance == "literal" and labels is not None:
             # the paper's K is where the loop has brought it
             mixture = mixture_for(
                 self.settings, Z.shape[1], n_components=int(labels.max()) + 1, n_init=1
             )
-            return mixture.set_params(random_state=seed).refit(Z, self.all_codes, labels)
-        return mixture_for(self.settings, Z.shape[1], random_state=seed).fit(Z, self.all_codes)
+            return mixture.set_params(random_state=seed).refit(Z, self.y, labels)
+        mixture = mixture_for(self.settings, Z.shape[1], random_state=seed, count=state.count)
+        mixture.fit(Z, self.y)
+        if self.settings.n_components not in (None, mixture.n_components_):
+            # moves did not come to the K that is known: k-means does
+            mixture = mixture_for(self.settings, Z.shape[1], random_state=seed)
+            mixture.fit(Z, self.y)
+        return mixture
 
     def _rehearse(
         self, mixture: SplitMergeMixture, Z: Floats, listener: Listener
     ) -> Rehearsal | None:
-        if mixture.n_known_ < 4 or mixture.n_components is not None or not len(mixture.history_):
+        k_given = self.settings.n_components is not None
+        if not self.settings.rehearse or k_given or mixture.n_known_ < 4:
             return None
         listener.say("Rehearsing with hidden classes")
         quick = mixture_for(self.settings, Z.shape[1], n_init=1, random_state=self.settings.seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscoveryWarning)
-            return rehearse(quick, Z, self.all_codes, random_state=self.settings.seed)
+            return rehearse(quick, Z, self.y, random_state=self.settings.seed)
 
     # --- checkpoints
 
@@ -449,6 +493,7 @@ class _Loop:
         plain = {
             "epoch": state.epoch,
             "history": [asdict(record) for record in state.history],
+            "count": None if state.count is None else asdict(state.count),
             "best_accuracy": state.best_accuracy,
             "best_epoch": state.best_epoch,
         }
@@ -478,6 +523,7 @@ class _Loop:
         return _State(
             epoch=plain["epoch"],
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
+            count=_count_from(plain["count"]),
             history=[Epoch(**record) for record in plain["history"]],
             best_accuracy=plain["best_accuracy"],
             best_epoch=plain["best_epoch"],
@@ -540,6 +586,19 @@ def cosine(epoch: int, n_epochs: int, learning_rate: float) -> float:
     """Learning rate of an epoch: a half cosine from `learning_rate` to a thousandth of it."""
     least = learning_rate * 1e-3
     return least + (learning_rate - least) * (1 + math.cos(math.pi * epoch / n_epochs)) / 2
+
+
+def _seed_of(seed: int, epoch: int) -> int:
+    """A seed for an epoch, the same whether or not the run was interrupted before it."""
+    return int(np.random.default_rng([seed, epoch]).integers(2**31))
+
+
+def _count_from(plain: dict[str, Any] | None) -> CategoryCount | None:
+    """A count as JSON gave it back."""
+    if plain is None:
+        return None
+    low, high = plain["interval"]
+    return CategoryCount(**{**plain, "interval": (low, high)})
 
 
 def _check_rows(partial: PartialLabels) -> None:

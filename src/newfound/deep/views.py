@@ -72,7 +72,12 @@ class Views:
         Tensor of float32, shape (n, 3, image_size, image_size)
             Normalised views.
         """
-        windows = _windows(self, draws, images.shape[-1])
+        stored_size = images.shape[-1]
+        windows = _windows(self, draws, stored_size)
+        border = math.ceil(self.padding * stored_size)
+        if border:
+            images = functional.pad(images, [border] * 4)
+            windows *= stored_size / (stored_size + 2 * border)
         views = self._sample(images, _put(windows, images.device))
         if self.color_jitter > 0:
             views = _recolour(views, *_colours(self.color_jitter, draws))
@@ -89,7 +94,7 @@ class Views:
         shape = [len(images), 3, self.image_size, self.image_size]
         grid = functional.affine_grid(windows, shape, align_corners=False)
         sampled = functional.grid_sample(
-            images.float() / 255, grid, mode="bicubic", align_corners=False
+            images.float() / 255, grid, mode="bicubic", padding_mode="border", align_corners=False
         )
         return sampled.clamp_(0, 1)
 
@@ -119,10 +124,10 @@ def _windows(views: Views, draws: Floats, stored_size: int) -> Floats:
     width, height = np.minimum(side * aspect, 1), np.minimum(side / aspect, 1)
     centres = []
     for u, extent in ((u_x, width), (u_y, height)):
-        room = 1 - extent + 2 * views.padding
-        offset = u * room - views.padding
+        least, most = -views.padding, 1 - extent + views.padding
+        offset = least + u * (most - least)
         # a window that is only moved, not scaled, keeps the pixels as they are
-        offset = np.round(offset * stored_size) / stored_size
+        offset = np.clip(np.round(offset * stored_size) / stored_size, least, most)
         centres.append(2 * offset + extent - 1)
     mirror = np.where(views.flip & (u_flip < 0.5), -1.0, 1.0)
     angle = np.radians(views.rotation) * (2 * u_turn - 1)

@@ -89,7 +89,7 @@ def native_size(model: str) -> int:
     return int(timm.get_pretrained_cfg(model).input_size[-1])
 
 
-def describe_weights(model: str, weights: str) -> dict[str, str | int]:
+def describe_weights(model: str, weights: str) -> dict[str, Any]:
     """All that the features of a model depend on, without loading it.
 
     Parameters
@@ -100,8 +100,8 @@ def describe_weights(model: str, weights: str) -> dict[str, str | int]:
     Returns
     -------
     dict
-        The model with its tag, where its weights come from (the SHA-256 of a file), and the image
-        size.
+        ``model`` with its tag, ``weights``: where they come from (the SHA-256 of a file),
+        ``image_size``, and ``crop``: the share of the shorter side that its images show.
     """
     check_model(model)
     cfg = timm.get_pretrained_cfg(model)
@@ -113,7 +113,8 @@ def describe_weights(model: str, weights: str) -> dict[str, str | int]:
     else:
         path = offline_file(model) if weights == "offline" else _check_file(Path(weights))
         source = f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
-    return {"model": name, "weights": source, "image_size": native_size(model)}
+    size, crop = native_size(model), float(cfg.crop_pct or 0.875)
+    return {"model": name, "weights": source, "image_size": size, "crop": crop}
 
 
 def _new_network(model: str, image_size: int, **options: Any) -> Any:

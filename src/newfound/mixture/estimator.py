@@ -131,6 +131,9 @@ class SplitMergeMixture(
         How moves are accepted: "calibrated" such that K^n agrees with `count_categories`, or
         "literal" with the paper's probability min(1, H). With fewer than two known classes
         there is nothing to calibrate by, and "literal" is used with a warning.
+    count : CategoryCount, optional
+        A count to steer by, for instance of other features of the same rows. By default the
+        categories are counted in X.
     whiten : bool, optional
         Measure distances in units of the labelled classes' within-class covariance. By default
         with at least 10 known classes, unless the acceptance is literal.
@@ -210,6 +213,7 @@ class SplitMergeMixture(
         n_components: int | None = None,
         n_directions: int = 128,
         acceptance: Literal["calibrated", "literal"] = "calibrated",
+        count: CategoryCount | None = None,
         whiten: bool | None = None,
         prior: NIWPrior | None = None,
         assign: Literal["nearest", "soft"] = "nearest",
@@ -224,6 +228,7 @@ class SplitMergeMixture(
         self.n_components = n_components
         self.n_directions = n_directions
         self.acceptance = acceptance
+        self.count = count
         self.whiten = whiten
         self.prior = prior
         self.assign = assign
@@ -390,6 +395,8 @@ class SplitMergeMixture(
                 DiscoveryWarning,
                 stacklevel=4,
             )
+        if self.count is not None:
+            return self.count
         return count_categories(X, codes, random_state=random_state)
 
     def _check_settings(self) -> None:

@@ -1,0 +1,202 @@
+"""The items that the page shows: which ones, in which order, and what each looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from newfound.arrays import Bools, Doubles, Ints
+from newfound.report.map import Map, draw_map, sample_rows
+from newfound.report.sprites import COLUMNS, Progress, Sprites, draw_sprites, place_of
+
+if TYPE_CHECKING:
+    from newfound.assignments import Result
+
+#: Items on a page; a larger collection is sampled. Pictures take more room than points.
+MAX_ITEMS = {"pictures": 12_000, "texts": 20_000, "features": 20_000}
+MAX_TEXT = 320
+
+#: Room for the thumbnails of all items, and for the larger ones of those on cards.
+_SMALL_BYTES = 11_000_000
+_LARGE_BYTES = 5_000_000
+_SMALL_SIZES = ((3000, 64), (MAX_ITEMS["pictures"], 48))
+_LARGE_SIZE = 128
+_MAX_LARGE = 2000
+
+#: The angle that spreads any number of hues evenly.
+_GOLDEN_ANGLE = 137.508
+
+
+@dataclass(frozen=True)
+class View:
+    """What a template needs to draw one item.
+
+    Attributes
+    ----------
+    index : int
+        Place among the items of the page.
+    id : str
+        Its id.
+    text : str or None
+        The beginning of its text, in a collection of texts.
+    tile : str or None
+        CSS classes of its thumbnail.
+    position : str
+        CSS `background-position` of its thumbnail.
+    """
+
+    index: int
+    id: str
+    text: str | None
+    tile: str | None
+    position: str
+
+
+class Items:
+    """The items of a result, and those that are on its page.
+
+    Parameters
+    ----------
+    result : Result
+        What was found.
+    """
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        self.collection = result.collection
+        self.names = [str(name) for name in result.categories["category"]]
+        self.kinds = [str(kind) for kind in result.categories["kind"]]
+        self.code_of = {name: code for code, name in enumerate(self.names)}
+        self.codes: Ints = np.array(
+            [self.code_of[str(name)] for name in result.table["category"]], dtype=np.int64
+        )
+        self.row_of = {name: row for row, name in enumerate(self.collection.ids)}
+        self.shown: Ints = np.empty(0, dtype=np.int64)
+        self.small: Sprites | None = None
+        self.large: Sprites | None = None
+        self.map: Map | None = None
+        self._index_of: dict[int, int] = {}
+        self._large_tile_of: dict[int, int] = {}
+
+    @cached_property
+    def is_labelled(self) -> Bools:
+        """Items with a given label."""
+        return self.collection.is_labelled
+
+    @cached_property
+    def confidence(self) -> Doubles:
+        """0 … 1; what is not known counts as 0."""
+        column = self.result.table["confidence"].to_numpy(dtype=float, na_value=np.nan)
+        return np.nan_to_num(column).clip(0, 1)
+
+    def rows_of(self, ids: Any, at_most: int) -> list[int]:
+        """Rows of ids that stand in one cell, between "; ", which may be part of an id too."""
+        rows: list[int] = []
+        name = ""
+        for part in ids.split("; ") if isinstance(ids, str) else list(ids or []):
+            name = f"{name}; {part}" if name else str(part)
+            if name in self.row_of:
+                rows.append(self.row_of[name])
+                name = ""
+        return rows[:at_most]
+
+    def choose(self, featured: Iterable[int]) -> None:
+        """Settle which items are on the page: all, or a sample with the featured ones."""
+        must = np.array(sorted(set(featured)), dtype=np.int64)
+        rows = sample_rows(self.codes, must, MAX_ITEMS[self.collection.kind])
+        # by category, the surest first: a card's thumbnails are then on one sheet
+        self.shown = rows[np.lexsort((rows, -self.confidence[rows], self.codes[rows]))]
+        self._index_of = {int(row): index for index, row in enumerate(self.shown)}
+        if len(must) <= _MAX_LARGE:
+            self._large_tile_of = {int(row): tile for tile, row in enumerate(must)}
+
+    def draw(self, progress: Progress | None = None) -> None:
+        """Draw thumbnails and the map."""
+        paths = self.collection.paths
+        if paths is not None:
+            n_small, n_large = len(self.shown), len(self._large_tile_of)
+            size = next(size for most, size in _SMALL_SIZES if n_small <= most)
+            self.small = draw_sprites(
+                [paths[row] for row in self.shown],
+                size,
+                max_bytes=_SMALL_BYTES,
+                progress=_part(progress, 0, n_small + n_large),
+            )
+            self.large = draw_sprites(
+                [paths[row] for row in self._large_tile_of],
+                _LARGE_SIZE,
+                max_bytes=_LARGE_BYTES,
+                progress=_part(progress, n_small, n_small + n_large),
+            )
+        if self.result.V.shape[1] and len(self.shown) > 1:
+            self.map = draw_map(self.result.V[self.shown])
+
+    def view(self, row: int) -> View:
+        """What a template needs to draw the item of this row."""
+        index = self._index_of[row]
+        text = None
+        if self.collection.texts is not None:
+            text = _shorten(self.collection.texts[row])
+        tile, position = self._tile(row, index)
+        return View(index, self.collection.ids[row], text, tile, position)
+
+    def _tile(self, row: int, index: int) -> tuple[str | None, str]:
+        if self.small is None or self.large is None:
+            return None, ""
+        if row in self._large_tile_of:
+            sheet, x, y = place_of(self._large_tile_of[row], self.large)
+            return f"tile l{sheet}", f"{x}% {y}%"
+        sheet, x, y = place_of(index, self.small)
+        return f"tile s{sheet}", f"{x}% {y}%"
+
+    def hue(self, code: int) -> int:
+        """Of a category; neighbours in the table are far apart on the wheel."""
+        return round(20 + code * _GOLDEN_ANGLE) % 360
+
+    def payload(self) -> dict[str, Any]:
+        """What the page's script works with, in plain values."""
+        table, rows = self.result.table, self.shown
+        texts = self.collection.texts
+        runners = table["runner_up"].to_numpy(dtype=object)[rows]
+        outliers = table["outlier_score"].to_numpy(dtype=float, na_value=np.nan)[rows]
+        sizes = np.bincount(self.codes, minlength=len(self.names))
+        return {
+            "kind": self.collection.kind,
+            "categories": [
+                {"name": name, "kind": kind, "hue": self.hue(code), "size": int(sizes[code])}
+                for code, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+            ],
+            "id": [self.collection.ids[row] for row in rows],
+            "text": None if texts is None else [_shorten(texts[row]) for row in rows],
+            "category": self.codes[rows].tolist(),
+            "labelled": self.is_labelled[rows].astype(int).tolist(),
+            "confidence": np.round(100 * self.confidence[rows]).astype(int).tolist(),
+            "runner": [self.code_of.get(str(name), -1) for name in runners],
+            "outlier": np.round(100 * np.nan_to_num(outliers)).astype(int).tolist(),
+            "x": None if self.map is None else self.map.points[:, 0].tolist(),
+            "y": None if self.map is None else self.map.points[:, 1].tolist(),
+            "small": None if self.small is None else _describe(self.small),
+            "large": None if self.large is None else _describe(self.large),
+            "largeTile": {self._index_of[row]: t for row, t in self._large_tile_of.items()},
+        }
+
+
+def _describe(sprites: Sprites) -> dict[str, Any]:
+    return {"size": sprites.size, "columns": COLUMNS, "rows": sprites.n_rows}
+
+
+def _shorten(text: str) -> str:
+    """The beginning of a text, up to the last whole word."""
+    words = " ".join(text[: 2 * MAX_TEXT].split())
+    return words if len(words) <= MAX_TEXT else words[:MAX_TEXT].rsplit(" ", 1)[0] + " …"
+
+
+def _part(progress: Progress | None, start: int, total: int) -> Progress | None:
+    """Progress of one part of the thumbnails, told as progress of all."""
+    if progress is None:
+        return None
+    return lambda done, _: progress(start + done, total)

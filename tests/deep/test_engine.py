@@ -1,0 +1,57 @@
+"""How a batch is shared out among processes and put together again."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from newfound.deep import engine
+from newfound.deep.engine import gather, share_of, start_engine, whole_order
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+
+
+def process(rank, world_size):
+    """What these functions look at in a Fabric."""
+    return SimpleNamespace(global_rank=rank, world_size=world_size)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 4])
+def test_shares_put_one_behind_the_other_are_the_whole(world_size):
+    batch = np.random.default_rng(0).permutation(16)
+    shares = [share_of(batch, process(rank, world_size)) for rank in range(world_size)]
+    assert {len(share) for share in shares} == {16 // world_size}
+    np.testing.assert_array_equal(np.sort(np.concatenate(shares)), np.arange(16))
+    for rank in range(world_size):
+        whole = whole_order(batch, process(rank, world_size))
+        np.testing.assert_array_equal(whole, np.concatenate(shares))
+
+
+def test_one_process_has_the_batch_as_it_is():
+    batch = np.array([3, 1, 2])
+    alone = process(0, 1)
+    np.testing.assert_array_equal(share_of(batch, alone), batch)
+    np.testing.assert_array_equal(whole_order(batch, alone), batch)
+    part = torch.ones(2, 3, requires_grad=True)
+    assert gather(part, alone, 1) is part
+
+
+def test_every_process_has_labelled_and_unlabelled_rows():
+    batch = np.arange(8)  # the labelled ones are first
+    for rank in range(2):
+        assert (share_of(batch, process(rank, 2)) < 4).sum() == 2
+
+
+def test_one_process_by_default():
+    fabric = start_engine(Settings(precision="32-true"))
+    assert (fabric.world_size, fabric.global_rank) == (1, 0)
+    assert fabric.is_global_zero
+
+
+def test_a_batch_that_does_not_divide_among_the_processes_is_refused(monkeypatch):
+    three = SimpleNamespace(world_size=3, launch=lambda: None)
+    monkeypatch.setattr(engine, "Fabric", lambda **_: three)
+    with pytest.raises(InputError, match="batch of 128 images does not divide among 3 processes"):
+        start_engine(Settings())
+    assert start_engine(Settings(n_labelled_per_batch=62)) is three

@@ -1,0 +1,341 @@
+"""From features to a partition and its prototypes."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import adjusted_rand_score
+
+from newfound.deep import estep
+from newfound.deep.estep import find_clusters, mixture_for, principal_space, prototypes_from
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+from newfound.projection import unit_rows
+
+WIDE = 9  # columns of the features
+
+
+@pytest.fixture
+def features(blobs):
+    """Blobs in nine columns at unit length, as float32, as a network gives them."""
+    rng = np.random.default_rng(1)
+    turn = np.linalg.qr(rng.normal(size=(WIDE, WIDE)))[0][:4]
+    Z = blobs.X @ turn + 0.1 * rng.normal(size=(200, WIDE)) + 1
+    return unit_rows(Z.astype(np.float32))
+
+
+def found(features, codes, labels=None, moves=True, seed=0, **settings):
+    return find_clusters(features, codes, labels, Settings(**settings), moves=moves, seed=seed)
+
+
+def whole_step(features, codes, labels=None, **options):
+    """The partition and the prototypes, by way of the principal directions, as in the loop."""
+    settings = Settings(**options)
+    z = torch.from_numpy(features)
+    reduced = principal_space(z, WIDE if settings.pca == "off" else settings.n_directions)
+    X = reduced.project(z).numpy()
+    clusters = find_clusters(X, codes, labels, settings, moves=labels is None, seed=0)
+    return clusters, prototypes_from(z, codes, clusters, reduced, settings)
+
+
+@pytest.fixture
+def mixtures(monkeypatch):
+    """The mixtures that are made while a test runs."""
+    made = []
+
+    def watch(*given, **changes):
+        made.append(original(*given, **changes))
+        return made[-1]
+
+    original = estep.mixture_for
+    monkeypatch.setattr(estep, "mixture_for", watch)
+    return made
+
+
+def split_further(truth, n_components):
+    """A partition of more components than there are classes, known ones first."""
+    labels = truth.copy()
+    for new in range(5, n_components):
+        rows = np.flatnonzero(labels == 3 + new % 2)
+        labels[rows[::2]] = new
+    return labels
+
+
+def test_five_classes_are_found(features, blobs):
+    clusters = found(features, blobs.y)
+    assert (clusters.n_known, clusters.n_components) == (3, 5)
+    np.testing.assert_array_equal(clusters.labels[blobs.truth < 3], blobs.truth[blobs.truth < 3])
+    assert adjusted_rand_score(clusters.labels, blobs.truth) == 1
+
+
+@pytest.mark.parametrize("n_components", [5, 6, 8])
+def test_without_moves_k_is_carried_over(features, blobs, n_components):
+    labels = split_further(blobs.truth, n_components)
+    clusters = found(features, blobs.y, labels, moves=False)
+    assert clusters.n_components == n_components
+    assert clusters.labels.max() + 1 == n_components
+    again = found(features, blobs.y, clusters.labels, moves=False, seed=1)
+    assert again.n_components == n_components
+
+
+def test_without_moves_the_partition_is_taken_on_and_not_found_anew(features, blobs):
+    wrong = np.where(blobs.truth == 4, 3, blobs.truth)  # two classes as one
+    clusters = found(features, blobs.y, wrong, moves=False)
+    assert clusters.n_components == 4
+    assert np.mean(clusters.labels == wrong) > 0.95  # but for rows that are nearer elsewhere
+
+
+def test_with_moves_k_goes_on_from_the_last_partition(features, blobs):
+    assert found(features, blobs.y, split_further(blobs.truth, 8)).n_components == 5
+    wrong = np.where(blobs.truth == 4, 3, blobs.truth)
+    assert found(features, blobs.y, wrong).n_components == 5
+
+
+def test_rows_move_to_the_nearest_prototype_when_features_have_changed(features, blobs):
+    labels = blobs.truth.copy()
+    labels[np.flatnonzero((blobs.y == -1) & (blobs.truth == 4))[:3]] = 0
+    clusters = found(features, blobs.y, labels, moves=False)
+    assert adjusted_rand_score(clusters.labels, blobs.truth) == 1  # the larger of two is first
+
+
+@pytest.mark.parametrize("labels", ["none", "some"])
+@pytest.mark.parametrize("n_components", [4, 6])
+def test_a_known_k_is_kept(features, blobs, mixtures, labels, n_components):
+    start = None if labels == "none" else split_further(blobs.truth, n_components)
+    if n_components == 4 and start is not None:
+        start = np.minimum(start, 3)
+    clusters = found(features, blobs.y, start, n_components=n_components)
+    assert clusters.n_components == n_components
+    assert all(mixture.history_ == [] for mixture in mixtures)
+
+
+@pytest.mark.parametrize(
+    ("n_known", "asked", "expected"),
+    [(0, None, 10), (0, 4, 4), (1, None, 2), (3, None, 4), (3, 7, 7), (3, 2, 3)],
+)
+def test_with_moves_after_the_epoch_the_first_k_is_that_of_the_paper(
+    features, blobs, mixtures, n_known, asked, expected
+):
+    codes = np.where(blobs.y < n_known, blobs.y, -1)
+    options = {"moves_after_epoch": True, "n_components_init": asked}
+    assert found(features, codes, moves=False, **options).n_components == expected
+    assert mixtures[0].history_ == []
+
+
+def test_the_first_k_is_no_more_than_the_rows(features):
+    few = features[[0, 40, 80, 120, 160]]
+    codes = np.array([0, 1, 2, 3, -1])  # K^l + K^l / 2 is 6
+    assert found(few, codes, moves=False, moves_after_epoch=True).n_components <= 5
+    nothing_known = np.full(5, -1)
+    assert found(few, nothing_known, moves=False, moves_after_epoch=True).n_components <= 5
+
+
+def test_the_paper_makes_one_pass(features, blobs, mixtures):
+    start = split_further(blobs.truth, 8)
+    found(features, blobs.y, start, acceptance="literal", n_directions=4)
+    found(features, blobs.y, start)
+    literal, calibrated = (len(mixture.history_) for mixture in mixtures)
+    assert literal == 1
+    assert calibrated > 1
+
+
+def test_the_same_seed_gives_the_same_partition(features, blobs):
+    noise = np.random.default_rng(0).normal(size=features.shape).astype(np.float32)
+    partitions = [found(noise, blobs.y, n_components=12, seed=seed).labels for seed in (3, 3, 4)]
+    np.testing.assert_array_equal(partitions[0], partitions[1])
+    assert (partitions[0] != partitions[2]).any()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("n_components_init", 6),
+        ("n_components", 6),
+        ("n_directions", 3),
+        ("acceptance", "literal"),
+        ("count_term", "factorial"),
+        ("whiten", True),
+    ],
+)
+def test_the_mixture_has_the_settings_of_its_name(setting, value):
+    mixture = mixture_for(Settings(**{setting: value}), WIDE)
+    assert getattr(mixture, setting) == value
+    assert getattr(mixture_for(Settings(), WIDE), setting) == getattr(Settings(), setting)
+
+
+def test_changes_to_the_mixture_go_before_settings():
+    assert mixture_for(Settings(n_components=4), WIDE, n_components=7).n_components == 7
+
+
+def test_without_principal_directions_the_mixture_has_all_columns(features, blobs):
+    for labels in (None, blobs.truth):
+        options = {"labels": labels, "moves": labels is None, "n_directions": 2}
+        assert found(features, blobs.y, pca="off", **options).V.shape[1] == WIDE
+        assert found(features, blobs.y, **options).V.shape[1] == 2
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_a_partition_that_is_carried_over_is_in_the_space_of_the_mixture(features, blobs, whiten):
+    fitted = found(features, blobs.y, whiten=whiten, n_directions=4)
+    carried = found(features, blobs.y, fitted.labels, moves=False, whiten=whiten, n_directions=4)
+    np.testing.assert_array_equal(carried.labels, fitted.labels)
+    np.testing.assert_allclose(carried.V @ carried.V.T, fitted.V @ fitted.V.T, atol=1e-5)
+    np.testing.assert_allclose(
+        carried.prototypes @ carried.prototypes.T,
+        fitted.prototypes @ fitted.prototypes.T,
+        atol=1e-5,
+    )
+
+
+def test_components_without_rows_are_left_out(features, blobs):
+    labels = np.where(blobs.truth >= 3, blobs.truth + 4, blobs.truth)  # 7 and 8; no 3 to 6
+    clusters = found(features, blobs.y, labels, moves=False)
+    assert clusters.n_components == 5
+    assert set(clusters.labels) == set(range(5))
+
+
+# --- accuracy
+
+
+def test_accuracy_is_the_share_of_held_out_rows_next_to_their_class(features, blobs):
+    held_out = np.zeros(200, dtype=bool)
+    held_out[np.flatnonzero(blobs.y >= 0)[:20]] = True
+    clusters = found(features, np.where(held_out, -1, blobs.y))
+    assert clusters.accuracy(blobs.y, held_out) == 1
+    wrong = blobs.y.copy()
+    rows = np.flatnonzero(held_out)[:5]
+    wrong[rows] = (wrong[rows] + 1) % 3
+    assert clusters.accuracy(wrong, held_out) == 0.75
+    wrong[~held_out] = -1  # other rows have no say
+    assert clusters.accuracy(wrong, held_out) == 0.75
+
+
+def test_accuracy_of_all_labelled_rows_where_none_is_held_out(features, blobs):
+    clusters = found(features, blobs.y)
+    none = np.zeros(200, dtype=bool)
+    assert clusters.accuracy(blobs.y, none) == 1
+    wrong = blobs.y.copy()
+    rows = np.flatnonzero(blobs.y == 0)
+    wrong[rows] = 1
+    share = 1 - len(rows) / (blobs.y >= 0).sum()
+    assert clusters.accuracy(wrong, none) == pytest.approx(share)
+    assert clusters.accuracy(np.full(200, -1), none) is None
+
+
+# --- principal directions
+
+
+@pytest.mark.parametrize("n_directions", [1, 3, 8])
+def test_principal_directions_are_those_of_all_centred_rows(features, n_directions):
+    z = torch.from_numpy(features)
+    projected = principal_space(z, n_directions).project(z).numpy()
+    centred = features.astype(np.float64) - features.mean(axis=0, dtype=np.float64)
+    basis = np.linalg.svd(centred)[2][:n_directions].T
+    expected = unit_rows(centred @ basis)
+    assert projected.shape == (200, n_directions)
+    np.testing.assert_allclose(projected @ projected.T, expected @ expected.T, atol=1e-3)
+
+
+@pytest.mark.parametrize("n_directions", [WIDE, 100])
+def test_as_many_directions_as_columns_leave_features_as_they_are(features, n_directions):
+    z = torch.from_numpy(features)
+    assert torch.equal(principal_space(z, n_directions).project(z), z)
+
+
+def test_directions_of_many_rows_are_added_up_part_by_part():
+    rng = np.random.default_rng(0)
+    few = unit_rows(rng.normal(size=(300, 4)) * [4, 3, 2, 1] + 1)
+    z = torch.from_numpy(few).float()
+    many = z.repeat(60, 1)  # more than one part
+    one, other = (principal_space(rows, 2).project(z) for rows in (z, many))
+    torch.testing.assert_close(one @ one.T, other @ other.T, rtol=0, atol=1e-4)
+
+
+# --- prototypes
+
+
+def slow_means(rows, codes, clusters):
+    """Mean of the labelled rows of a known class, of all rows of a novel one."""
+    means = []
+    for component in range(clusters.n_components):
+        if component < clusters.n_known:
+            members = [i for i in range(len(rows)) if codes[i] == component]
+        else:
+            members = [i for i in range(len(rows)) if clusters.labels[i] == component]
+        means.append(np.mean([rows[i].astype(np.float64) for i in members], axis=0))
+    return np.array(means)
+
+
+@pytest.fixture(params=["first", "carried"])
+def start(request, blobs):
+    """No partition yet, or one of the last epoch."""
+    return None if request.param == "first" else blobs.truth
+
+
+def test_prototypes_of_the_mixture_are_means_of_labelled_rows_or_of_all_rows(
+    features, blobs, start
+):
+    clusters = found(features, blobs.y, start, moves=start is None)
+    means = slow_means(clusters.V, blobs.y, clusters)
+    np.testing.assert_allclose(clusters.prototypes, means, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("pca", ["off", "batch"])
+def test_prototypes_are_means_of_features_where_there_are_no_common_directions(
+    features, blobs, start, pca
+):
+    clusters, ours = whole_step(features, blobs.y, start, pca=pca, n_directions=4)
+    means = slow_means(features, blobs.y, clusters)
+    if pca == "off":
+        means = unit_rows(means)  # the paper's own prototypes are not re-normalised
+    np.testing.assert_allclose(ours.means.numpy(), means, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+@pytest.mark.parametrize("n_directions", [4, 100])
+def test_features_take_the_same_way_as_in_the_mixture(features, blobs, start, whiten, n_directions):
+    options = {"whiten": whiten, "n_directions": n_directions}
+    clusters, ours = whole_step(features, blobs.y, start, **options)
+    v, mu = ours.project(torch.from_numpy(features))
+    np.testing.assert_allclose(v.numpy(), clusters.V, atol=1e-4)
+    np.testing.assert_allclose(mu.numpy(), unit_rows(clusters.prototypes), atol=1e-5)
+    assert v.dtype == mu.dtype == torch.float32
+    np.testing.assert_array_equal((v @ mu.T).argmax(dim=1).numpy(), clusters.labels)
+
+
+def test_the_number_of_batch_directions_is_q(features, blobs):
+    _, ours = whole_step(features, blobs.y, pca="batch", n_directions=3)
+    z = features[:32]
+    v, mu = ours.project(torch.from_numpy(z))
+    assert v.shape == (32, 3)
+    assert mu.shape == (5, 3)
+    basis = np.linalg.svd(z.astype(np.float64))[2][:3].T
+    np.testing.assert_allclose(
+        (v @ mu.T).numpy(), z @ basis @ (ours.means.numpy() @ basis).T, atol=1e-5
+    )
+
+
+def test_without_directions_features_stay(features, blobs):
+    _, ours = whole_step(features, blobs.y, pca="off")
+    z = torch.from_numpy(features)
+    v, mu = ours.project(z)
+    assert torch.equal(v, z)
+    torch.testing.assert_close(mu.norm(dim=1), torch.ones(5))
+
+
+@pytest.mark.parametrize("pca", ["all", "batch", "off"])
+def test_gradients_go_to_the_features_and_not_into_the_basis(features, blobs, pca):
+    _, ours = whole_step(features, blobs.y, pca=pca, n_directions=3)
+    z = torch.from_numpy(features)[:16].requires_grad_()
+    v, mu = ours.project(z)
+    assert v.requires_grad
+    assert not mu.requires_grad
+    v.sum().backward()
+    assert torch.isfinite(z.grad).all()
+    if pca == "batch":  # as if the basis were given
+        basis = torch.linalg.svd(z.detach(), full_matrices=False).Vh[:3].T
+        torch.testing.assert_close(z.grad, basis.sum(dim=1).expand(16, -1), rtol=1e-4, atol=1e-4)
+
+
+def test_more_categories_than_rows_are_refused(features, blobs):
+    with pytest.raises(InputError, match="n_components=300"):
+        found(features, blobs.y, n_components=300)

@@ -1,0 +1,180 @@
+"""Settings: each is read, each is checked, each is documented."""
+
+import ast
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import MISSING, FrozenInstanceError, fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+import newfound
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+
+NAMES = [item.name for item in fields(Settings)]
+ROOT = Path(newfound.__file__).parent
+
+
+@lru_cache
+def reads_of_settings():
+    """Names that the loop or the command line takes from something called settings."""
+    found = set()
+    for path in [*(ROOT / "deep").glob("*.py"), *ROOT.glob("cli*.py")]:
+        if path.name == "settings.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                owner = ast.unparse(node.value).split(".")[-1]
+                if owner == "settings":
+                    found.add(node.attr)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_setting_is_read(name):
+    assert name in reads_of_settings()
+
+
+@pytest.mark.parametrize("item", fields(Settings), ids=lambda item: item.name)
+def test_every_setting_has_a_default_and_a_line_of_help(item):
+    assert item.default is not MISSING
+    assert item.metadata["help"].endswith(".")
+
+
+def bad_values():
+    hints = get_type_hints(Settings)
+    for item in fields(Settings):
+        hint = hints[item.name]
+        kinds = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
+        if get_origin(kinds[0]) is Literal:
+            yield item.name, "no such choice"
+            yield item.name, 3
+        elif bool in kinds:
+            yield item.name, 1
+            yield item.name, "yes"
+        elif str in kinds:
+            yield item.name, 1
+        else:
+            yield item.name, "3"
+            yield item.name, True
+            if int in kinds:
+                yield item.name, 2.5
+            else:
+                yield item.name, math.nan
+        if type(None) not in kinds:
+            yield item.name, None
+        least = item.metadata["least"]
+        if least is not None:
+            yield item.name, type(least)(least - 1)
+
+
+@pytest.mark.parametrize(("name", "value"), list(bad_values()))
+def test_a_bad_value_is_refused_with_the_name_of_the_setting(name, value):
+    with pytest.raises(InputError, match=name) as caught:
+        Settings(**{name: value})
+    assert str(value) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("image_size", 0),
+        ("epochs", 0),
+        ("n_labelled_per_batch", 0),
+        ("accumulate", 0),
+        ("learning_rate", -0.1),
+        ("contrastive_temperature", 0.0),
+        ("supervised_temperature", 0),
+        ("prototype_temperature", -1.0),
+        ("supervised_weight", 1.1),
+        ("validation_share", 1.5),
+        ("warmup_epochs", -1),
+        ("n_directions", 0),
+        ("moves_every", 0),
+        ("n_components", 0),
+        ("crop_min", 0.0),
+        ("crop_max", 1.2),
+        ("crop_max", 0.5),  # less than crop_min
+    ],
+)
+def test_a_number_out_of_range_is_refused(name, value):
+    with pytest.raises(InputError, match=name) as caught:
+        Settings(**{name: value})
+    assert str(value) in str(caught.value)
+
+
+def test_the_ends_of_a_range_are_allowed():
+    Settings(crop_min=1.0, crop_max=1.0, supervised_weight=1.0, validation_share=0.0)
+    Settings(epochs=1, warmup_epochs=0, padding=0, learning_rate=0, seed=0, color_jitter=1)
+
+
+def test_choices_are_listed():
+    with pytest.raises(InputError, match=r"pca must be one of all, batch, off; got 'some'"):
+        Settings(pca="some")
+
+
+def test_defaults_are_those_of_the_paper_where_it_gives_them():
+    settings = Settings()
+    assert settings.model == "vit_base_patch16_224.dino"
+    assert (settings.n_labelled_per_batch, settings.n_unlabelled_per_batch) == (64, 64)
+    assert (settings.learning_rate, settings.epochs) == (0.1, 200)
+    assert (settings.n_directions, settings.warmup_epochs) == (128, 20)
+    assert settings.n_components is None
+
+
+def test_the_letter_of_the_paper():
+    paper = Settings.paper()
+    letter = {
+        "acceptance": "literal",
+        "count_term": "factorial",
+        "pca": "batch",
+        "projection_head": False,
+        "supervised_weight": 0.0,
+        "moves_after_epoch": True,
+        "moves_every": 1,
+        "contrastive_temperature": 1.0,
+        "prototype_temperature": 1.0,
+    }
+    assert {name: getattr(paper, name) for name in letter} == letter
+    changed = Settings.paper(epochs=3, pca="off")
+    assert (changed.epochs, changed.pca, changed.acceptance) == (3, "off", "literal")
+
+
+def test_pretraining_reads_no_label_and_takes_changes():
+    settings = Settings.pretraining(epochs=2)
+    assert settings.supervised_weight == 0
+    assert (settings.weights, settings.epochs) == ("random", 2)
+
+
+def test_changes_leave_the_rest_and_the_original():
+    settings = Settings(epochs=3)
+    changed = settings.with_changes(seed=5)
+    assert (changed.epochs, changed.seed, settings.seed) == (3, 5, 0)
+    with pytest.raises(InputError, match="pca"):
+        settings.with_changes(pca="some")
+    with pytest.raises(FrozenInstanceError):
+        settings.epochs = 4
+
+
+def test_an_unknown_setting_is_named_and_the_known_ones_are_listed():
+    with pytest.raises(InputError, match=r"no setting epoch, sead; there are .*epochs.*seed"):
+        Settings().with_changes(sead=1, epoch=3, pca="off")
+
+
+def test_settings_go_to_json_and_back():
+    settings = Settings.paper(epochs=7, n_components=4)
+    assert Settings(**json.loads(json.dumps(settings.as_dict()))) == settings
+    assert list(settings.as_dict()) == NAMES
+
+
+def test_settings_need_no_torch():
+    program = "import sys, newfound.deep.settings; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert loaded.returncode == 0, loaded.stderr
+    assert set(re.split(r"\s+", loaded.stdout)).isdisjoint(["torch", "timm", "torchvision"])

@@ -1,0 +1,905 @@
+"""Algorithm 1 on pictures of digits: what it leaves behind, and that it can be stopped anywhere."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import asdict, fields, replace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from newfound.deep import trainer
+from newfound.deep.batches import epoch_batches
+from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.estep import Clusters
+from newfound.deep.method import PrototypicalContrast
+from newfound.deep.pretrain import pretrain
+from newfound.deep.records import Listener
+from newfound.deep.settings import Settings
+from newfound.deep.trainer import (
+    BEST,
+    LAST,
+    cosine,
+    hold_out,
+    make_optimiser,
+    train,
+    views_for,
+)
+from newfound.deep.views import draw
+from newfound.errors import InputError
+
+# few pictures and few epochs: K is not what these tests are about
+pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+
+SMALL = {
+    "model": "test_resnet",
+    "weights": "random",
+    "image_size": 8,
+    "crop_min": 1.0,
+    "crop_max": 1.0,
+    "padding": 0.125,
+    "epochs": 3,
+    "n_labelled_per_batch": 16,
+    "n_unlabelled_per_batch": 16,
+    "learning_rate": 0.05,
+    "warmup_epochs": 2,
+    "projection_head": False,
+    "n_directions": 8,
+    "moves_every": 2,
+    "validation_share": 0.25,
+    "rehearse": False,
+}
+N_STEPS = 4  # 112 pictures in batches of 32
+
+
+def small(**changes):
+    return Settings(**{**SMALL, **changes})
+
+
+def run(digits, folder, settings=None, **options):
+    return train(digits.pixels, digits.y, settings or small(), folder, **options)
+
+
+def without_time(record):
+    timed = {"seconds", "e_step_seconds", "images_per_second"}
+    return {name: value for name, value in record.items() if name not in timed}
+
+
+def assert_same_bits(folder, other_folder, name=LAST):
+    """The same tensors and plain values, apart from how long it took."""
+    tensors, plain = load_checkpoint(folder / name)
+    others, other_plain = load_checkpoint(other_folder / name)
+    assert tensors.keys() == others.keys()
+    for key, value in tensors.items():
+        assert torch.equal(value, others[key]), key
+    for values in (plain, other_plain):
+        values["history"] = [without_time(record) for record in values["history"]]
+    assert plain == other_plain
+
+
+def assert_same_outcome(trained, other):
+    np.testing.assert_array_equal(trained.features, other.features)
+    np.testing.assert_array_equal(trained.mixture.labels_, other.mixture.labels_)
+    assert trained.selected_epoch == other.selected_epoch
+    histories = [
+        [without_time(asdict(record)) for record in one.history] for one in (trained, other)
+    ]
+    assert histories[0] == histories[1]
+
+
+class Interrupted(Exception):
+    """What stops a run in these tests."""
+
+
+class StopAt(Listener):
+    """Stops a run when it hears of a batch, of the end of an epoch, or of the last part."""
+
+    def __init__(self, event, epoch=1, n_done=2):
+        self.stop = (event, epoch, n_done)
+
+    def batch(self, epoch, n_done, n_batches):
+        if ("batch", epoch, n_done) == self.stop:
+            raise Interrupted
+
+    def epoch(self, record):
+        if (self.stop[0], record.epoch) == ("epoch", self.stop[1]):
+            raise Interrupted
+
+    def say(self, text):
+        if self.stop[0] == "say":
+            raise Interrupted
+
+
+class Notes(Listener):
+    """Remembers everything it hears."""
+
+    def __init__(self):
+        self.heard = []
+
+    def start(self, n_epochs, first_epoch):
+        self.heard.append(("start", n_epochs, first_epoch))
+
+    def batch(self, epoch, n_done, n_batches):
+        self.heard.append(("batch", epoch, n_done, n_batches))
+
+    def epoch(self, record):
+        self.heard.append(("epoch", record.epoch))
+
+    def end(self):
+        self.heard.append(("end",))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(digits, tmp_path_factory):
+    """A run of three epochs from beginning to end, with its folder and what was heard of it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    notes = Notes()
+    return run(digits, folder, listener=notes), folder, notes.heard
+
+
+# --- what a run leaves
+
+
+def test_the_loop_leaves_categories_history_and_files(digits, undisturbed):
+    trained, folder, _ = undisturbed
+    assert trained.features.shape == (112, 96)
+    mixture = trained.mixture
+    assert mixture.n_known_ == 5
+    labelled = digits.y != -1
+    np.testing.assert_array_equal(mixture.labels_[labelled], digits.y[labelled])
+    assert [record.epoch for record in trained.history] == [0, 1, 2]
+    for record in trained.history:
+        assert math.isfinite(record.loss)
+        assert record.n_components >= 5
+        assert record.n_novel == record.n_components - 5
+        assert 0 <= record.accuracy <= 1
+        assert record.seconds >= record.e_step_seconds >= 0
+        assert record.images_per_second > 0
+    assert [record.pcl_weight for record in trained.history] == [0, 0.5, 1]
+    assert sorted(path.name for path in folder.iterdir()) == [BEST, "epochs.jsonl", LAST]
+
+
+def test_one_line_of_json_for_each_epoch(undisturbed):
+    trained, folder, _ = undisturbed
+    lines = (folder / "epochs.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [asdict(record) for record in trained.history]
+
+
+def test_listeners_hear_of_every_batch_and_epoch(undisturbed):
+    expected = [("start", 3, 0)]
+    for epoch in range(3):
+        expected += [("batch", epoch, i + 1, N_STEPS) for i in range(N_STEPS)]
+        expected += [("epoch", epoch)]
+    assert undisturbed[2] == [*expected, ("end",)]
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others(digits, undisturbed, tmp_path):
+    trained, folder, _ = undisturbed
+    torch.manual_seed(7)
+    np.random.seed(7)  # noqa: NPY002
+    assert_same_outcome(run(digits, tmp_path / "a"), trained)
+    assert_same_bits(tmp_path / "a", folder)
+    other = run(digits, tmp_path / "b", small(seed=1))
+    assert other.history[0].loss != trained.history[0].loss
+
+
+def test_training_lowers_the_loss(digits, tmp_path):
+    settings = small(epochs=8, supervised_weight=0.0, prototype_weight=0.0)
+    losses = [record.loss for record in run(digits, tmp_path, settings).history]
+    assert losses[-1] < losses[0] - 0.5
+
+
+def test_the_learning_rate_is_that_of_the_cosine(undisturbed):
+    rates = [record.learning_rate for record in undisturbed[0].history]
+    assert rates == pytest.approx([0.05, 0.0375125, 0.0125375])
+
+
+def test_k_stays_between_rounds_of_moves(digits, tmp_path):
+    settings = small(epochs=5, moves_every=3)
+    counts = [record.n_components for record in run(digits, tmp_path, settings).history]
+    assert counts[0] == counts[1] == counts[2]
+    assert counts[3] == counts[4]
+
+
+def test_a_known_k_is_kept_from_the_first_epoch_to_the_last(digits, tmp_path):
+    trained = run(digits, tmp_path, small(n_components=9))
+    assert [record.n_components for record in trained.history] == [9, 9, 9]
+    assert trained.mixture.n_components_ == 9
+
+
+@pytest.mark.parametrize("pca", ["batch", "all", "off"])
+def test_the_letter_of_the_paper_runs(digits, tmp_path, pca):
+    changes = {**SMALL, "projection_head": False, "moves_every": 1, "pca": pca}
+    trained = run(digits, tmp_path, Settings.paper(**changes))
+    assert len(trained.history) == 3
+    _, plain = load_checkpoint(tmp_path / LAST)
+    assert plain["settings"]["acceptance"] == "literal"
+    # the loop has brought K to where it is, and the end keeps it there
+    if trained.selected_epoch == 3:
+        assert trained.mixture.n_components_ == trained.history[-1].n_components
+
+
+def test_the_paper_splits_and_merges_after_the_epoch(digits, tmp_path, monkeypatch):
+    calls = []
+
+    def watch(Z, codes, labels, settings, *, moves, **options):
+        calls.append((None if labels is None else int(labels.max()) + 1, moves, Z.copy()))
+        return original(Z, codes, labels, settings, moves=moves, **options)
+
+    original = trainer.find_clusters
+    monkeypatch.setattr(trainer, "find_clusters", watch)
+    changes = {**SMALL, "projection_head": False, "moves_every": 1, "epochs": 2}
+    trained = run(digits, tmp_path, Settings.paper(**changes))
+    assert [moves for _, moves, _ in calls] == [False, True, False, True, False]
+    for before, after in ((0, 1), (2, 3)):  # on the features from before the epoch, as printed
+        np.testing.assert_array_equal(calls[before][2], calls[after][2])
+    assert calls[0][0] is None
+    assert calls[1][0] == 7  # K^l + K^l / 2
+    assert [calls[2][0], calls[4][0]] == [record.n_components for record in trained.history]
+
+
+def test_the_whole_of_the_default_settings_runs_with_a_head_and_a_rehearsal(digits, tmp_path):
+    settings = small(epochs=1, projection_head=True, rehearse=True, color_jitter=0.5)
+    trained = run(digits, tmp_path, settings)
+    assert trained.network.head(torch.ones(1, 96)).shape == (1, 96)
+    assert trained.rehearsal is not None
+
+
+def test_only_the_last_part_of_a_network_is_trained_and_stored(digits, tmp_path):
+    settings = small(model="test_vit", image_size=16, trainable="last", selection="last")
+    trained = run(digits, tmp_path, settings)
+    stored = {name for name in load_checkpoint(tmp_path / LAST)[0] if name.startswith("network.")}
+    names = {
+        f"network.{name}"
+        for name, value in trained.network.named_parameters()
+        if value.requires_grad
+    }
+    assert names <= stored
+    assert len(names) < len(list(trained.network.parameters()))
+    before = run(digits, tmp_path / "other", replace(settings, learning_rate=0.0, epochs=1))
+    for (name, value), old in zip(
+        trained.network.named_parameters(), before.network.parameters(), strict=True
+    ):
+        assert torch.equal(value, old) != value.requires_grad, name
+
+
+def test_kept_inputs_change_no_bit(digits, tmp_path):
+    settings = small(model="test_vit", image_size=16, trainable="last")
+    outcomes = [
+        run(digits, tmp_path / str(kept), replace(settings, token_cache=kept))
+        for kept in (True, False)
+    ]
+    assert_same_outcome(*outcomes)
+
+
+def test_pretraining_needs_no_label_and_finds_no_category(digits, tmp_path):
+    habits = {name: SMALL[name] for name in ("model", "image_size", "n_labelled_per_batch")}
+    settings = Settings.pretraining(
+        **habits,
+        n_unlabelled_per_batch=16,
+        projection_head=False,
+        learning_rate=0.1,
+        epochs=6,
+    )
+    trained = pretrain(digits.pixels, settings, tmp_path)
+    assert trained.mixture is None
+    assert trained.features.shape == (112, 96)
+    assert trained.history[-1].loss < trained.history[0].loss
+    with pytest.raises(InputError, match="method was 'Contrast' and is 'PrototypicalContrast'"):
+        run(digits, tmp_path, settings)
+
+
+# --- kill and resume
+
+
+@pytest.mark.parametrize(
+    "stop",
+    [
+        StopAt("batch", epoch=0, n_done=1),
+        StopAt("batch", epoch=1, n_done=2),
+        StopAt("batch", epoch=2, n_done=N_STEPS),
+        StopAt("epoch", epoch=0),
+        StopAt("epoch", epoch=2),
+        StopAt("say"),
+    ],
+    ids=lambda stop: "-".join(map(str, stop.stop)),
+)
+def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tmp_path, stop):
+    trained, folder, _ = undisturbed
+    with pytest.raises(Interrupted):
+        run(digits, tmp_path, listener=stop)
+    assert_same_outcome(run(digits, tmp_path), trained)
+    for name in (LAST, BEST):
+        assert_same_bits(tmp_path, folder, name)
+    assert len((tmp_path / "epochs.jsonl").read_text().splitlines()) == 3
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np, torch
+from newfound.deep.settings import Settings
+from newfound.deep.records import Listener
+from newfound.deep.trainer import train
+
+class Kill(Listener):
+    def batch(self, epoch, n_done, n_batches):
+        if (epoch, n_done) == (1, 3):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+torch.set_num_threads(1)
+data = np.load("data.npz")
+settings = Settings(**eval(sys.argv[1]))
+train(data["pixels"], data["y"], settings, Path("run"), listener=Kill())
+"""
+
+
+def test_kill_9_in_the_middle_of_an_epoch(digits, undisturbed, tmp_path):
+    trained, folder, _ = undisturbed
+    np.savez(tmp_path / "data.npz", pixels=digits.pixels, y=digits.y)
+    (tmp_path / "script.py").write_text(KILLED)
+    command = [sys.executable, "script.py", repr(SMALL)]
+    killed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert killed.returncode == -9, killed.stderr
+    assert load_checkpoint(tmp_path / "run" / LAST)[1]["epoch"] == 1
+    notes = Notes()
+    assert_same_outcome(run(digits, tmp_path / "run", listener=notes), trained)
+    assert notes.heard[0] == ("start", 3, 1)
+    assert_same_bits(tmp_path / "run", folder)
+
+
+def test_a_kill_while_a_checkpoint_is_written_leaves_the_one_before(
+    digits, undisturbed, tmp_path, monkeypatch
+):
+    trained, folder, _ = undisturbed
+    original = os.replace
+
+    def stop_second_time(source, target):
+        if os.path.basename(target) == LAST and os.path.exists(target):
+            raise Interrupted
+        original(source, target)
+
+    monkeypatch.setattr(os, "replace", stop_second_time)
+    with pytest.raises(Interrupted):
+        run(digits, tmp_path)
+    monkeypatch.undo()
+    assert load_checkpoint(tmp_path / LAST)[1]["epoch"] == 1
+    assert_same_outcome(run(digits, tmp_path), trained)
+    assert_same_bits(tmp_path, folder)
+
+
+def test_a_finished_run_is_not_trained_again(digits, undisturbed, tmp_path):
+    trained, folder, _ = undisturbed
+    for name in (LAST, BEST):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    notes = Notes()
+    assert_same_outcome(run(digits, tmp_path, listener=notes), trained)
+    assert notes.heard == [("start", 3, 3), ("end",)]
+
+
+class WithDropout:
+    """A method whose head draws at random in every step."""
+
+    uses_prototypes = True
+
+    def __init__(self, settings):
+        self.loss = PrototypicalContrast(settings).loss
+
+    def head(self, n_features):
+        return nn.Sequential(nn.Linear(n_features, 8), nn.Dropout(0.5))
+
+
+def test_chance_inside_the_network_is_resumed_too(digits, tmp_path):
+    settings = small(epochs=2)
+
+    def with_dropout(folder, **options):
+        return run(digits, folder, settings, method=WithDropout(settings), **options)
+
+    trained = with_dropout(tmp_path / "undisturbed")
+    with pytest.raises(Interrupted):
+        with_dropout(tmp_path / "stopped", listener=StopAt("batch", epoch=1, n_done=2))
+    torch.manual_seed(99)
+    assert_same_outcome(with_dropout(tmp_path / "stopped"), trained)
+    assert_same_bits(tmp_path / "stopped", tmp_path / "undisturbed")
+
+
+# --- other settings, other data
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"epochs": 4}, "epochs was 3 and is 4"),
+        ({"learning_rate": 0.1}, "learning_rate was 0.05 and is 0.1"),
+        ({"model": "test_vit", "image_size": 16}, "image_size was 8 and is 16, model was 'test_r"),
+        ({"seed": 1, "pca": "off"}, "pca was 'all' and is 'off', seed was 0 and is 1"),
+    ],
+)
+def test_a_run_of_other_settings_is_refused_with_the_difference(
+    digits, undisturbed, changes, words
+):
+    folder = undisturbed[1]
+    before = (folder / LAST).read_bytes()
+    with pytest.raises(InputError, match=f"with other settings: {words}") as caught:
+        run(digits, folder, small(**changes))
+    assert str(folder) in str(caught.value)
+    assert (folder / LAST).read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["images", "labels", "n_rows", "method"])
+def test_a_run_of_other_data_is_refused_with_the_difference(digits, undisturbed, what):
+    pixels, y, options = digits.pixels, digits.y.copy(), {}
+    if what == "images":
+        options["fingerprint"] = "other pictures"
+    elif what == "labels":
+        y[np.flatnonzero(y == -1)[0]] = 0
+    elif what == "n_rows":
+        pixels, y = pixels[:-1], y[:-1]
+    else:
+        options["method"] = WithDropout(small())
+    with pytest.raises(InputError, match=f"with other data: .*{what} was .* and is "):
+        train(pixels, y, small(), undisturbed[1], **options)
+
+
+def test_how_the_work_is_spread_does_not_make_it_another_run(digits, undisturbed, tmp_path):
+    trained, folder, _ = undisturbed
+    for name in (LAST, BEST):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    assert_same_outcome(run(digits, tmp_path, small(token_cache=False, devices=1)), trained)
+
+
+@pytest.mark.parametrize("content", [b"", b"something else"])
+def test_another_file_under_the_name_of_the_checkpoint_is_refused(digits, tmp_path, content):
+    (tmp_path / LAST).write_bytes(content)
+    with pytest.raises(InputError, match="is no checkpoint"):
+        run(digits, tmp_path)
+    assert (tmp_path / LAST).read_bytes() == content
+
+
+# --- a loss that breaks
+
+
+class Usual:
+    """The usual loss, but in one batch what is made of it; notes how many rows are labelled."""
+
+    uses_prototypes = True
+
+    def __init__(self, settings=None, otherwise=None, at=-1):
+        self.usual = PrototypicalContrast(settings or small())
+        self.otherwise, self.at = otherwise, at
+        self.n_labelled = []
+
+    def head(self, n_features):
+        return self.usual.head(n_features)
+
+    def loss(self, batch):
+        loss = self.usual.loss(batch)
+        if len(self.n_labelled) == self.at:
+            loss = self.otherwise(loss, batch)
+        self.n_labelled.append(int((batch.codes >= 0).sum()))
+        return loss
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_stops_with_epoch_and_batch(digits, tmp_path, value):
+    method = Usual(otherwise=lambda loss, _: loss * value, at=N_STEPS + 2)
+    with pytest.raises(InputError, match=rf"became {value} in epoch 1, batch 2\b") as caught:
+        run(digits, tmp_path, method=method)
+    assert str(tmp_path / LAST) in str(caught.value)
+    assert "learning_rate" in str(caught.value)
+    tensors, plain = load_checkpoint(tmp_path / LAST)
+    assert plain["epoch"] == 1
+    assert all(torch.isfinite(value.float()).all() for value in tensors.values())
+
+
+def test_a_loss_that_is_no_number_in_the_first_epoch(digits, tmp_path):
+    method = Usual(otherwise=lambda loss, _: loss * math.nan, at=0)
+    with pytest.raises(InputError, match=r"in epoch 0, batch 0\b.*none yet"):
+        run(digits, tmp_path, method=method)
+
+
+def test_weights_that_are_no_numbers_are_not_kept_as_a_checkpoint(digits, tmp_path):
+    """The loss is finite, but its gradient is not, in the last batch of an epoch."""
+
+    def without_gradient(loss, batch):
+        return loss + (0 * batch.h).sqrt().sum()
+
+    method = Usual(otherwise=without_gradient, at=2 * N_STEPS - 1)
+    with pytest.raises(InputError, match=r"in epoch [12]\b"):
+        run(digits, tmp_path, method=method)
+    tensors, plain = load_checkpoint(tmp_path / LAST)
+    assert plain["epoch"] == 1
+    assert all(torch.isfinite(value.float()).all() for value in tensors.values())
+
+
+# --- few labels, few rows
+
+
+@pytest.mark.parametrize("pca", ["all", "batch"])
+@pytest.mark.parametrize("paper", [False, True])
+def test_a_single_unlabelled_row(digits, tmp_path, pca, paper):
+    rows = np.flatnonzero(digits.truth < 5)[:40]
+    y = digits.truth[rows].copy()
+    y[7] = -1
+    settings = small(pca=pca, epochs=1, acceptance="literal", moves_after_epoch=paper)
+    trained = train(digits.pixels[rows], y, settings, tmp_path)
+    np.testing.assert_array_equal(trained.mixture.labels_[y != -1], y[y != -1])
+
+
+def test_classes_of_a_single_labelled_row_are_trained_with_it(digits, tmp_path):
+    y = np.full(len(digits.y), -1)
+    for code in range(5):
+        y[np.flatnonzero(digits.truth == code)[0]] = code
+    trained = run(digits._replace(y=y), tmp_path)
+    assert trained.mixture.n_known_ == 5
+    assert trained.history[0].accuracy == 1  # none can be held out, so the known ones are asked
+
+
+@pytest.mark.filterwarnings("ignore:No row is labelled")
+def test_without_any_label(digits, tmp_path):
+    trained = run(digits._replace(y=np.full(len(digits.y), -1)), tmp_path, small(epochs=1))
+    assert trained.mixture.n_known_ == 0
+    assert trained.history[0].accuracy is None
+
+
+def test_with_every_row_labelled(digits, tmp_path):
+    trained = run(digits._replace(y=digits.truth), tmp_path, small(epochs=1))
+    np.testing.assert_array_equal(trained.mixture.labels_, digits.truth)
+
+
+def test_names_of_classes_are_kept(digits, undisturbed, tmp_path):
+    names = np.array(["ant", "bee", "cat", "dog", "eel", ""])
+    trained = run(digits._replace(y=names[digits.y]), tmp_path)
+    assert_same_outcome(trained, undisturbed[0])
+    assert list(trained.mixture.classes_) == ["ant", "bee", "cat", "dog", "eel"]
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_fewer_than_two_images_are_refused(digits, tmp_path, n_rows):
+    with pytest.raises(InputError, match=rf"at least two images; there are {n_rows}\."):
+        train(digits.pixels[:n_rows], digits.y[:n_rows], small(), tmp_path)
+
+
+def test_labels_of_another_length_are_refused(digits, tmp_path):
+    with pytest.raises(InputError, match="111"):
+        train(digits.pixels, digits.y[:-1], small(), tmp_path)
+
+
+# --- held-out labels and selection
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_a_share_of_each_class_is_held_out_and_never_all_of_one(share):
+    sizes = [1, 2, 3, 10, 100]
+    codes = np.random.default_rng(0).permutation(np.repeat([-1, 0, 1, 2, 3, 4], [50, *sizes]))
+    held_out = hold_out(codes, share, seed=0)
+    assert not held_out[codes == -1].any()
+    for code, size in enumerate(sizes):
+        n_held = held_out[codes == code].sum()
+        assert n_held < size
+        assert n_held == min(round(share * size), size - 1)
+    np.testing.assert_array_equal(hold_out(codes, share, seed=0), held_out)
+    if 0 < share < 1:
+        assert (hold_out(codes, share, seed=1) != held_out).any()
+
+
+def test_nothing_is_held_out_without_labels():
+    assert not hold_out(np.full(5, -1), 0.5, seed=0).any()
+
+
+def test_held_out_labels_have_no_say_in_training(digits, tmp_path, monkeypatch):
+    held_out = hold_out(digits.y, 0.3, seed=0)
+    monkeypatch.setattr(trainer, "hold_out", lambda *_: held_out)
+    other = digits.y.copy()
+    other[held_out] = (other[held_out] + 1) % 5  # all wrong
+    settings = small(warmup_epochs=10)  # the end is what is selected
+    outcomes = [
+        run(digits._replace(y=y), tmp_path / str(i), settings)
+        for i, y in enumerate((digits.y, other))
+    ]
+    (tensors, plain), (others, other_plain) = (
+        load_checkpoint(tmp_path / str(i) / LAST) for i in range(2)
+    )
+    for name, value in tensors.items():
+        assert torch.equal(value, others[name]), name
+    assert [record["loss"] for record in plain["history"]] == [
+        record["loss"] for record in other_plain["history"]
+    ]
+    np.testing.assert_array_equal(outcomes[0].features, outcomes[1].features)
+    assert plain["history"][0]["accuracy"] != other_plain["history"][0]["accuracy"]
+
+
+def watch_codes(monkeypatch):
+    """The labels that every E-step is given."""
+    seen = []
+
+    def watch(Z, codes, *rest, **options):
+        seen.append(codes.copy())
+        return original(Z, codes, *rest, **options)
+
+    original = trainer.find_clusters
+    monkeypatch.setattr(trainer, "find_clusters", watch)
+    return seen
+
+
+def test_held_out_rows_are_unlabelled_rows_to_the_method_and_to_the_mixture(
+    digits, tmp_path, monkeypatch
+):
+    settings = small()
+    held_out = hold_out(digits.y, settings.validation_share, settings.seed)
+    assert held_out.sum() >= 5
+    seen = watch_codes(monkeypatch)
+    method = Usual(settings)
+    trained = run(digits, tmp_path, settings, method=method)
+    for codes in seen:
+        np.testing.assert_array_equal(codes, np.where(held_out, -1, digits.y))
+    assert set(method.n_labelled) == {16}
+    labelled = digits.y != -1  # the last mixture has them all
+    np.testing.assert_array_equal(trained.mixture.labels_[labelled], digits.y[labelled])
+
+
+def test_without_selection_nothing_is_held_out(digits, tmp_path, monkeypatch):
+    seen = watch_codes(monkeypatch)
+    trained = run(digits, tmp_path, small(selection="last"))
+    for codes in seen:
+        np.testing.assert_array_equal(codes, digits.y)
+    assert trained.selected_epoch == 3
+    assert not (tmp_path / BEST).exists()
+
+
+def select(digits, folder, monkeypatch, good_epochs, *, warmup_epochs, listener=None):
+    """A run in which the held-out rows are in their class in some epochs only."""
+    settings = small(selection="validation", warmup_epochs=warmup_epochs)
+    held_out = hold_out(digits.y, settings.validation_share, settings.seed)
+    epochs = iter(range(100))
+
+    def accuracy(_, codes, rows):
+        np.testing.assert_array_equal(codes, digits.y)
+        np.testing.assert_array_equal(rows, held_out)
+        return 0.9 if next(epochs) in good_epochs else 0.5
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Clusters, "accuracy", accuracy)
+        return run(digits, folder, settings, listener=listener)
+
+
+@pytest.mark.parametrize(
+    ("good_epochs", "warmup_epochs", "selected"),
+    [
+        ({1}, 0, 1),
+        ({1, 2}, 0, 2),  # the later of two
+        ({0, 2}, 1, 2),
+        ({0, 3}, 0, 3),
+        ({0, 1}, 3, 3),  # before λ = 1 none is selected
+    ],
+)
+def test_the_best_epoch_on_held_out_labels_is_selected(
+    digits, tmp_path, monkeypatch, good_epochs, warmup_epochs, selected
+):
+    trained = select(digits, tmp_path, monkeypatch, good_epochs, warmup_epochs=warmup_epochs)
+    assert trained.selected_epoch == selected
+    tensors, plain = load_checkpoint(tmp_path / BEST)
+    assert plain["epoch"] == selected
+    for name, value in trained.network.named_parameters():
+        assert torch.equal(value, tensors[f"network.{name}"])
+
+
+def test_the_selected_weights_are_those_from_before_that_epoch(digits, tmp_path, monkeypatch):
+    trained = select(digits, tmp_path / "whole", monkeypatch, {1}, warmup_epochs=0)
+    stop = StopAt("epoch", epoch=0)
+    with pytest.raises(Interrupted):
+        select(digits, tmp_path / "part", monkeypatch, {1}, warmup_epochs=0, listener=stop)
+    tensors, _ = load_checkpoint(tmp_path / "part" / LAST)
+    for name, value in trained.network.state_dict().items():
+        assert torch.equal(value, tensors[f"network.{name}"]), name
+
+
+def test_the_best_epoch_is_remembered_over_a_stop(digits, tmp_path, monkeypatch):
+    stop = StopAt("batch", epoch=2, n_done=1)
+    with pytest.raises(Interrupted):
+        select(digits, tmp_path, monkeypatch, {1}, warmup_epochs=0, listener=stop)
+    assert select(digits, tmp_path, monkeypatch, {}, warmup_epochs=0).selected_epoch == 1
+
+
+# --- what a batch is made of
+
+
+class Collect:
+    """A method that keeps its batches."""
+
+    uses_prototypes = True
+
+    def __init__(self):
+        self.batches = []
+
+    def head(self, n_features):
+        return nn.Linear(n_features, 4)
+
+    def loss(self, batch):
+        self.batches.append(batch)
+        return batch.h.square().mean()
+
+
+def test_batches_are_two_views_of_the_rows_that_were_drawn(digits, tmp_path):
+    settings = small(
+        model="test_vit", image_size=16, learning_rate=0.0, selection="last", epochs=2, seed=3
+    )
+    method = Collect()
+    trained = run(digits, tmp_path, settings, method=method)
+    network = trained.network  # its weights have not changed
+    pixels = torch.from_numpy(digits.pixels)
+    batches = iter(method.batches)
+    for epoch in range(2):
+        assigned = None
+        for i, rows in enumerate(epoch_batches(digits.y != -1, 16, 16, seed=3, epoch=epoch)):
+            batch = next(batches)
+            assert batch.epoch == epoch
+            np.testing.assert_array_equal(batch.codes.numpy(), digits.y[rows])
+            draws = draw(32, seed=3, epoch=epoch, batch=i)
+            for view in range(2):
+                images = trained.views.random(pixels[rows], draws[view])
+                with torch.no_grad():
+                    z, h = network(images)
+                torch.testing.assert_close(batch.z[view], z, rtol=0, atol=1e-5)
+                torch.testing.assert_close(batch.h[view], h, rtol=0, atol=1e-5)
+            # labelled rows are assigned to their class, each row to one component throughout
+            labelled = batch.codes >= 0
+            assert torch.equal(batch.assigned[labelled], batch.codes[labelled])
+            assigned = np.full(112, -1) if assigned is None else assigned
+            known = assigned[rows] >= 0
+            np.testing.assert_array_equal(assigned[rows][known], batch.assigned.numpy()[known])
+            assigned[rows] = batch.assigned.numpy()
+        n_components = trained.history[epoch].n_components
+        assert set(assigned[assigned >= 0]) <= set(range(n_components))
+        assert assigned.max() >= 5
+
+
+# --- steps of the optimiser
+
+
+class Watch:
+    """A method that notes its head's weights whenever its loss is asked for."""
+
+    uses_prototypes = False
+
+    def __init__(self):
+        self.weights = []
+
+    def head(self, n_features):
+        self.linear = nn.Linear(n_features, 2)
+        return self.linear
+
+    def loss(self, batch):
+        self.weights.append(self.linear.weight.detach().clone())
+        return batch.h.square().mean()
+
+
+@pytest.mark.parametrize(
+    ("accumulate", "steps"), [(1, [0, 1, 2, 3]), (2, [0, 0, 1, 1]), (3, [0, 0, 0, 1])]
+)
+def test_batches_for_each_step(digits, tmp_path, accumulate, steps):
+    method = Watch()
+    run(digits, tmp_path, small(accumulate=accumulate, epochs=2), method=method)
+    seen = []
+    for weights in method.weights:
+        if not seen or not torch.equal(weights, seen[-1]):
+            seen.append(weights)
+    number = [next(i for i, w in enumerate(seen) if torch.equal(w, v)) for v in method.weights]
+    assert number[:N_STEPS] == steps
+    assert number[N_STEPS] == steps[-1] + 1  # what is left is not carried into the next epoch
+
+
+def test_accumulated_gradients_are_those_of_the_mean(digits, tmp_path):
+    """With the linear head alone trained, from the same weights."""
+
+    class Linear(Watch):
+        def loss(self, batch):
+            super().loss(batch)
+            return (batch.h.mean(dim=(0, 1)) * torch.tensor([1.0, -2.0])).sum()
+
+    plain = {"momentum": 0.0, "weight_decay": 0.0, "learning_rate": 1e-4, "epochs": 1}
+    steps = {}
+    for accumulate in (1, 4):
+        method = Linear()
+        settings = small(accumulate=accumulate, **plain)
+        trained = run(digits, tmp_path / str(accumulate), settings, method=method)
+        steps[accumulate] = trained.network.head.weight.detach() - method.weights[0]
+    torch.testing.assert_close(steps[4], steps[1] / 4, rtol=2e-2, atol=1e-8)
+
+
+def test_the_cosine_falls_to_a_thousandth():
+    rates = [cosine(epoch, 10, 0.1) for epoch in range(11)]
+    assert rates[0] == pytest.approx(0.1)
+    assert rates[5] == pytest.approx(0.05005)
+    assert rates[10] == pytest.approx(1e-4)
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_decay_is_on_matrices_only_and_frozen_weights_have_no_part(digits, tmp_path):
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Linear(4, 2))
+    network[0].requires_grad_(False)
+    optimiser = make_optimiser(network, Settings(weight_decay=0.3, momentum=0.7))
+    decays = {
+        id(value): group["weight_decay"]
+        for group in optimiser.param_groups
+        for value in group["params"]
+    }
+    expected = {id(value): 0.0 for value in network[1].parameters()}
+    expected |= {id(network[2].weight): 0.3, id(network[2].bias): 0.0}
+    assert decays == expected
+    assert {group["momentum"] for group in optimiser.param_groups} == {0.7}
+
+
+def test_views_have_the_settings_of_their_names():
+    changes = {
+        "image_size": 19,
+        "crop_min": 0.3,
+        "crop_max": 0.7,
+        "padding": 0.2,
+        "flip": False,
+        "rotation": 12.0,
+        "color_jitter": 0.4,
+    }
+    views = views_for(Settings(**changes), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
+    given = {**changes, "mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}
+    assert {field.name: getattr(views, field.name) for field in fields(views)} == given
+
+
+# --- several processes
+
+SPREAD = """
+import json, sys
+from dataclasses import asdict
+from pathlib import Path
+import numpy as np, torch
+from newfound.deep.settings import Settings
+from newfound.deep.trainer import train
+
+torch.set_num_threads(1)
+data = np.load("data.npz")
+trained = train(data["pixels"], data["y"], Settings(**eval(sys.argv[1])), Path("run"))
+rank = torch.distributed.get_rank()
+np.savez(f"rank{rank}.npz", features=trained.features, labels=trained.mixture.labels_)
+"""
+
+
+def run_processes(folder, settings, n_processes=2):
+    (folder / "script.py").write_text(SPREAD)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc_per_node", str(n_processes), "script.py", repr(settings)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_two_processes_agree_with_one(digits, tmp_path):
+    pixels, y = digits.pixels[:111], digits.y[:111]  # an odd number: one has a row less
+    np.savez(tmp_path / "data.npz", pixels=pixels, y=y)
+    settings = {
+        **SMALL,
+        "model": "test_vit",
+        "image_size": 16,
+        "learning_rate": 0.01,
+        "contrastive_temperature": 0.5,
+        "supervised_temperature": 0.5,
+        "prototype_temperature": 0.5,
+        "moves_every": 5,  # moves hang on the last bit of a feature, which is not the same
+        # the end is selected, whose checkpoint is written by one process and read by both
+        "warmup_epochs": 3,
+    }
+    result = run_processes(tmp_path, settings)
+    assert result.returncode == 0, result.stderr
+    alone = train(pixels, y, Settings(**settings), tmp_path / "alone")
+    lines = (tmp_path / "run" / "epochs.jsonl").read_text().splitlines()
+    assert len(lines) == 3
+    for record, one in zip(map(json.loads, lines), alone.history, strict=True):
+        assert record["loss"] == pytest.approx(one.loss, abs=1e-5)
+        assert record["n_components"] == one.n_components
+        assert record["accuracy"] == one.accuracy
+    first, second = (np.load(tmp_path / f"rank{rank}.npz") for rank in range(2))
+    np.testing.assert_array_equal(first["features"], second["features"])
+    np.testing.assert_array_equal(first["labels"], second["labels"])
+    np.testing.assert_allclose(first["features"], alone.features, atol=1e-4)
