@@ -21,7 +21,8 @@ LAYERS = {
     "estimators": ["estimators", "trust", "scale"],
     "deep": ["deep"],
     "application": [
-        *["features", "collection", "encode", "assignments", "lineage", "edits", "export"],
+        *["features", "collection", "encode", "embedding", "assignments", "lineage", "edits"],
+        *["model_file", "run_folder", "discovery", "export"],
         *["report", "review", "progress", "training", "demo", "cli", "__main__"],
     ],
     "bench": ["bench"],

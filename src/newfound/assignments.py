@@ -640,9 +640,9 @@ def write_result(result: Result, folder: Path, **more: Any) -> None:
             _write_parquet(_frame(pandas, texts), stage / "texts.parquet")
         for name, table in (("assignments", result.table), ("categories", result.categories)):
             _write_parquet(table, stage / f"{name}.parquet")
-            _write_csv(table, stage / f"{name}.csv")
+            write_csv(table, stage / f"{name}.csv")
         skipped = [(item.path, item.reason) for item in collection.skipped]
-        _write_csv(pandas.DataFrame(skipped, columns=["path", "reason"]), stage / "skipped.csv")
+        write_csv(pandas.DataFrame(skipped, columns=["path", "reason"]), stage / "skipped.csv")
         for name, content in more.items():
             write_json(stage / f"{name}.json", content)
         write_json(stage / RUN, result.run)
@@ -652,7 +652,8 @@ def _write_parquet(table: Table, path: Path) -> None:
     write_atomically(path, table.to_parquet(engine="pyarrow", index=False))
 
 
-def _write_csv(table: Table, path: Path) -> None:
+def write_csv(table: Table, path: Path) -> None:
+    """Write a table whose texts no spreadsheet takes for formulas."""
     safe = table.map(lambda cell: _as_text(cell) if isinstance(cell, str) else cell)
     # the standard's end of line: with another one, a \r in a text is not put into quotes
     text = safe.to_csv(index=False, float_format="%.6g", lineterminator="\r\n")

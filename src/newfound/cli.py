@@ -33,6 +33,9 @@ def _clear_errors() -> Iterator[None]:
     except (InputError, MissingExtraError, OSError) as error:
         print(f"newfound: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
+    except KeyboardInterrupt as error:
+        print("newfound: stopped. Run the same command again to go on.", file=sys.stderr)
+        raise typer.Exit(2) from error
 
 
 def _print_version(asked: bool) -> None:
@@ -170,18 +173,183 @@ def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: A
 
 
 @app.command()
-def demo(
+def discover(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder of pictures, or a file of features (.npz, .npy, .parquet) or texts (.csv)."
+        ),
+    ],
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Table with path,label; none for class folders."),
+    ] = None,
+    out: Out = Path("run"),
+    encoder: Annotated[
+        str,
+        typer.Option(
+            help="A timm name, NAME=FILE, efficientnet-lite0, pixels; auto is the best at hand."
+        ),
+    ] = "auto",
+    n_categories: Annotated[
+        int | None, typer.Option(help="Number of categories, known and new, if you know it.")
+    ] = None,
+    train: Annotated[bool, typer.Option("--train", help="Train the network, too.")] = False,
+    rehearse: Annotated[
+        bool, typer.Option(help="Hide known classes to see how far to trust K.")
+    ] = True,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
 ) -> None:
-    """Find the digits that nobody labelled: scikit-learn's digits, 5 of 10 classes known."""
+    """Find the categories that the labels don't have yet: the main job."""
+    from newfound.discovery import discover
+
+    with _clear_errors(), _steps() as progress:
+        result = discover(
+            source,
+            labels,
+            out=out,
+            encoder=encoder,
+            n_categories=n_categories,
+            train=train,
+            rehearse=rehearse,
+            seed=seed,
+            progress=progress,
+        )
+        _write_report(result, out, progress)
+    _tell(result, out)
+
+
+@app.command()
+def embed(
+    pictures: Pictures,
+    out: Annotated[Path, typer.Option(help="The .npz to write: X, y and ids.")] = Path(
+        "features.npz"
+    ),
+    labels: Annotated[Path | None, typer.Option(help="Table with path,label.")] = None,
+    encoder: Annotated[str, typer.Option(help="As for discover.")] = "auto",
+) -> None:
+    """Encode pictures and stop there: features for `count`, `discover` or your own code."""
+    from newfound.embedding import embed
+
+    with _clear_errors(), _steps() as progress:
+        encoded = embed(pictures, labels, out, encoder=encoder, progress=progress)
+    n_rows, n_columns = encoded.features.shape
+    print(f"{n_rows:,} × {n_columns} features by {encoded.encoder}: {out}")
+    if encoded.skipped:
+        print(f"{len(encoded.skipped)} files were skipped; the first: {encoded.skipped[0][1]}.")
+
+
+Run = Annotated[Path, typer.Argument(help="Folder that discover wrote.")]
+More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+
+
+@app.command()
+def predict(
+    run: Run,
+    more: More,
+    out: Annotated[Path, typer.Option(help="The table to write, .csv.")] = Path("predictions.csv"),
+) -> None:
+    """Put more items into the categories of a run, which stay as they are."""
+    from newfound.assignments import write_csv
+    from newfound.discovery import predict
+
+    with _clear_errors(), _steps() as progress:
+        table = predict(run, more, progress=progress)
+        write_csv(table, out)
+    n_novel = int((table["kind"] == "novel").sum())
+    print(f"{len(table):,} items, {n_novel:,} of them in novel categories: {out}")
+    if table.attrs["skipped"]:
+        print(f"{len(table.attrs['skipped'])} files were skipped.")
+
+
+@app.command()
+def update(
+    run: Run,
+    more: More,
+    labels: Annotated[Path | None, typer.Option(help="Table with path,label.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Another folder for the result; RUN is brought up to date.")
+    ] = None,
+) -> None:
+    """Find the categories again with more items or labels; names of categories stay."""
+    from newfound.discovery import update
+
+    target = out or run
+    with _clear_errors(), _steps() as progress:
+        result, changes = update(run, more, labels, out=out, progress=progress)
+        _write_report(result, target, progress)
+    _tell(result, target)
+    print(changes)
+
+
+@app.command()
+def report(run: Run) -> None:
+    """Draw the page of a run again."""
+    from newfound.assignments import read_result
+
+    with _clear_errors(), _steps() as progress:
+        _write_report(read_result(run), run, progress)
+    print(f"Report: {run / 'report.html'}")
+
+
+@app.command()
+def export(
+    run: Run,
+    to: Annotated[str, typer.Option(help="csv, parquet, folders, fiftyone, label-studio or coco.")],
+    out: Annotated[Path, typer.Option(help="File or folder to write.")],
+) -> None:
+    """Hand the result of a run to another tool."""
+    from newfound.assignments import read_result
+    from newfound.export import export
+
+    with _clear_errors():
+        print(f"Written: {export(read_result(run), to, out)}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for pictures and result.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    epochs: Annotated[int, typer.Option(help="Epochs of training.")] = 50,
+) -> None:
+    """Find the digits that nobody labelled: 1,797 pictures, 5 of 10 classes known."""
     from newfound.demo import run_demo
 
-    result = run_demo(seed)
+    with _clear_errors(), _steps() as progress:
+        shown = run_demo(out, seed=seed, epochs=epochs, progress=progress)
+        _write_report(shown.result, shown.run, progress)
     table = Table(title="Categories found in 1,797 pictures of digits")
     for heading in ("category", "kind", "pictures", "mostly", "share"):
         table.add_column(heading)
-    for row in result.categories:
+    for row in shown.categories:
         table.add_row(row.name, row.kind, str(row.size), row.mostly, f"{row.share:.0%}")
-    console = Console()
-    console.print(table)
-    console.print(result.sentence)
+    Console().print(table)
+    _tell(shown.result, shown.run)
+    print(shown.sentence)
+
+
+@contextmanager
+def _steps() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar that is told the step, how much is done and how much there is."""
+    from newfound.progress import steps
+
+    with steps() as tell:
+        yield tell
+
+
+def _write_report(result: Any, folder: Path, progress: Callable[[str, int, int], None]) -> None:
+    from newfound.report.page import write_report
+
+    def tell(done: int, total: int) -> None:
+        progress("Drawing the report", done, total)
+
+    write_report(result, folder / "report.html", progress=tell)
+
+
+def _tell(result: Any, folder: Path) -> None:
+    """The answer, how far to trust it, and where to look."""
+    print(result.run["sentence"])
+    print(result.run["trust"])
+    for warning in result.run["warnings"]:
+        print(f"Mind: {warning}")
+    print(f"Report: {folder / 'report.html'}. Table: {folder / 'assignments.csv'}.")

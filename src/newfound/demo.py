@@ -1,16 +1,37 @@
-"""The demonstration: a real data set that needs no download, of which the truth is known."""
+"""The demonstration: real pictures that need no download, of which the truth is known."""
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
 
+from newfound.arrays import Ints
+from newfound.assignments import Result
+from newfound.deep.settings import Settings
+from newfound.discovery import discover
+from newfound.errors import require
 from newfound.metrics import discovery_scores
-from newfound.mixture.estimator import SplitMergeMixture
 
 _KNOWN_DIGITS = (0, 1, 2, 3, 4)
+
+#: A small network from nothing, for pictures of 8 × 8 pixels in which left and right differ.
+DIGITS = Settings(
+    model="test_resnet",
+    weights="random",
+    image_size=12,
+    crop_min=0.6,
+    crop_max=1.0,
+    flip=False,
+    rotation=15.0,
+    weight_decay=5e-4,
+    n_directions=32,
+    selection="last",
+)
 
 
 class Category(NamedTuple):
@@ -26,46 +47,94 @@ class Category(NamedTuple):
 class Demo(NamedTuple):
     """What the demonstration shows."""
 
+    run: Path
+    result: Result
     categories: list[Category]
-    n_novel: int
     accuracy: float
     sentence: str
 
 
-def run_demo(seed: int = 0) -> Demo:
-    """Hide the classes 5 to 9 and half of the other labels, then look for them.
+def run_demo(
+    folder: Path,
+    *,
+    seed: int = 0,
+    epochs: int = 50,
+    progress: Callable[[str, int, int], object] | None = None,
+) -> Demo:
+    """Write the digits as pictures, hide 5 to 9 and half of the other labels, look for them.
 
     Parameters
     ----------
+    folder : Path
+        Where pictures, labels and the run go.
     seed : int, default=0
-        Seed of the labels that are kept and of the mixture.
+        Seed of the labels that are kept and of the training.
+    epochs : int, default=50
+        Of training.
+    progress : callable, optional
+        As for `discover`.
 
     Returns
     -------
     Demo
-        The categories, and how they compare with the truth.
+        The result, and how it compares with the truth.
     """
-    X, truth = load_digits(return_X_y=True)
+    truth = write_digits(folder, seed)
+    run = folder / f"run-{seed}-{epochs}"
+    result = discover(
+        folder / "pictures",
+        folder / f"labels-{seed}.csv",
+        out=run,
+        train=True,
+        settings=DIGITS.with_changes(epochs=epochs),
+        seed=seed,
+        progress=progress,
+    )
+    table = result.table
+    digits = truth[[int(Path(name).stem) for name in table["id"]]]
+    hidden = table["given_label"].isna().to_numpy()
+    codes = table["category"].astype("category").cat.codes.to_numpy().astype(np.int64)
+    scores = discovery_scores(digits[hidden], codes[hidden], _KNOWN_DIGITS)
+    sentence = (
+        f"In truth there are 5 new ones, and {scores.all:.1%} of the unlabelled pictures are where "
+        f"they belong (known digits {scores.old:.1%}, new digits {scores.new:.1%})."
+    )
+    return Demo(run, result, _compare(result, digits), scores.all, sentence)
+
+
+def write_digits(folder: Path, seed: int) -> Ints:
+    """Write scikit-learn's digits as PNG files and a table of labels; returns the digits."""
+    image = require("PIL.Image", "train")
+    digits = load_digits()
+    pictures = folder / "pictures"
+    pictures.mkdir(parents=True, exist_ok=True)
+    for number, values in enumerate(digits.images):
+        path = pictures / f"{number:04d}.png"
+        if not path.exists():
+            image.fromarray(np.clip(values * 16, 0, 255).astype(np.uint8)).save(path)
     rng = np.random.default_rng(seed)
-    is_labelled = np.isin(truth, _KNOWN_DIGITS) & (rng.random(len(truth)) < 0.5)
-    y = np.where(is_labelled, truth, -1)
-    mixture = SplitMergeMixture(random_state=seed).fit(X, y)
-    scores = discovery_scores(truth[y == -1], mixture.labels_[y == -1], _KNOWN_DIGITS)
-    categories = []
-    for code, name in enumerate(mixture.category_names_):
-        members = np.bincount(truth[mixture.labels_ == code], minlength=10)
-        categories.append(
+    is_labelled = np.isin(digits.target, _KNOWN_DIGITS) & (rng.random(len(digits.target)) < 0.5)
+    with open(folder / f"labels-{seed}.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["path", "label"])
+        for labelled in np.flatnonzero(is_labelled):
+            writer.writerow([f"{labelled:04d}.png", str(digits.target[labelled])])
+    truth: Ints = digits.target.astype(np.int64)
+    return truth
+
+
+def _compare(result: Result, digits: Ints) -> list[Category]:
+    """Each category with the digit that it mostly holds."""
+    rows = []
+    for name, kind in zip(result.categories["category"], result.categories["kind"], strict=True):
+        members = np.bincount(digits[(result.table["category"] == name).to_numpy()], minlength=10)
+        rows.append(
             Category(
                 name=str(name),
-                kind="known" if code < mixture.n_known_ else "novel",
+                kind=str(kind),
                 size=int(members.sum()),
                 mostly=f"digit {members.argmax()}",
                 share=float(members.max() / max(1, members.sum())),
             )
         )
-    sentence = (
-        f"{mixture.n_known_} categories were known, {mixture.n_novel_} new ones were found "
-        f"(in truth there are 5); {scores.all:.1%} of the unlabelled pictures are where they "
-        f"belong (known digits {scores.old:.1%}, new digits {scores.new:.1%})."
-    )
-    return Demo(categories, mixture.n_novel_, scores.all, sentence)
+    return rows

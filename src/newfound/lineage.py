@@ -103,7 +103,7 @@ def keep_ids(before: dict[str, str], now: Partition, after: int) -> list[str]:
     names: dict[int, str] = {}
     for row, column in zip(*linear_sum_assignment(-shared), strict=True):
         smaller = min(old_sizes[old[row]], sizes[order[column]])
-        if shared[row, column] >= max(SAME * smaller, 1):
+        if shared[row, column] >= SAME * smaller:
             names[order[column]] = old[row]
     unnamed = [component for component in order if component not in names]
     taken = {*now.known, *old}

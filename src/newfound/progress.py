@@ -22,7 +22,7 @@ from rich.progress import (  # noqa: E402
 
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error.
+    """A progress bar for one step, on standard error.
 
     Parameters
     ----------
@@ -34,6 +34,19 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
     callable
         To be called with how much is done and how much there is.
     """
+    with steps() as tell:
+        yield lambda done, total: tell(what, done, total)
+
+
+@contextmanager
+def steps() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for work of several steps, on standard error.
+
+    Yields
+    ------
+    callable
+        To be called with the step, how much of it is done and how much there is (0: unknown).
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -41,8 +54,10 @@ def bar(what: str) -> Iterator[Callable[[int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(what, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+        task = progress.add_task("Starting", total=None)
+        yield lambda step, done, total: progress.update(
+            task, description=step, completed=done, total=total or None
+        )
 
 
 class TrainingBar(Listener):

@@ -6,7 +6,13 @@ import torch
 from sklearn.metrics import adjusted_rand_score
 
 from newfound.deep import estep
-from newfound.deep.estep import find_clusters, mixture_for, principal_space, prototypes_from
+from newfound.deep.estep import (
+    find_clusters,
+    known_count,
+    mixture_for,
+    principal_space,
+    prototypes_from,
+)
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.projection import unit_rows
@@ -23,8 +29,10 @@ def features(blobs):
     return unit_rows(Z.astype(np.float32))
 
 
-def found(features, codes, labels=None, moves=True, seed=0, **settings):
-    return find_clusters(features, codes, labels, Settings(**settings), moves=moves, seed=seed)
+def found(features, codes, labels=None, moves=True, seed=0, count=None, **settings):
+    return find_clusters(
+        features, codes, labels, Settings(**settings), moves=moves, seed=seed, count=count
+    )
 
 
 def whole_step(features, codes, labels=None, **options):
@@ -106,6 +114,22 @@ def test_a_known_k_is_kept(features, blobs, mixtures, labels, n_components):
     clusters = found(features, blobs.y, start, n_components=n_components)
     assert clusters.n_components == n_components
     assert all(mixture.history_ == [] for mixture in mixtures)
+
+
+@pytest.mark.parametrize("n_components", [4, 5, 6])
+@pytest.mark.parametrize("labels", ["none", "some"])
+def test_a_count_that_is_given_steers_the_moves(features, blobs, n_components, labels):
+    start = None if labels == "none" else split_further(blobs.truth, 8)
+    count = known_count(blobs.y, n_components)
+    for settings in ({}, {"n_components": n_components}):
+        clusters = found(features, blobs.y, start, count=count, **settings)
+        assert clusters.n_components == n_components
+
+
+def test_a_known_k_leaves_what_is_not_known_to_novel_classes():
+    codes = np.array([0, 1, 2, -1])
+    assert (known_count(codes, 5).n_known, known_count(codes, 5).n_novel) == (3, 2)
+    assert known_count(codes, 2).n_novel == 0
 
 
 @pytest.mark.parametrize(

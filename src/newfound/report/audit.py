@@ -99,8 +99,6 @@ def audit_labels(V: Floats, codes: Ints, is_labelled: Bools) -> list[Suspect]:
     """
     V = np.asarray(V, dtype=np.float64)
     rows = np.flatnonzero(is_labelled)
-    if not len(rows) or codes.max() < 1:
-        return []
     own, elsewhere, other = _distances_without_self(V, codes, rows)
     shares = own / np.maximum(own + other, np.finfo(float).tiny)
     candidates = np.flatnonzero(own > other)

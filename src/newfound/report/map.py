@@ -83,8 +83,6 @@ def sample_rows(codes: Ints, must: Ints, at_most: int, *, seed: int = 0) -> Ints
         Rows in ascending order. The others are drawn such that every category has its share,
         and a small one no less than its first few.
     """
-    if len(codes) <= at_most:
-        return np.arange(len(codes))
     ranks = np.empty(len(codes))
     for rows in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
         shuffled = np.random.default_rng([seed, len(rows)]).permutation(len(rows))
