@@ -342,8 +342,9 @@ def test_without_pillow_the_command_is_named(monkeypatch):
 )
 def test_large_jpegs_are_decoded_at_a_lower_scale(tmp_path, at_least, shape):
     (tmp_path / "a.jpg").write_bytes(jpeg(400, 250))
-    pixels = read_pixels(tmp_path / "a.jpg", at_least=at_least)
-    assert pixels.shape[:2] == shape
+    (tmp_path / "b.jpg").write_bytes(jpeg(250, 400))
+    assert read_pixels(tmp_path / "a.jpg", at_least=at_least).shape == (*shape, 3)
+    assert read_pixels(tmp_path / "b.jpg", at_least=at_least).shape == (*shape[::-1], 3)
 
 
 def test_the_lower_scale_hardly_shows(tmp_path):

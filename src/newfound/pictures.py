@@ -113,7 +113,7 @@ def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
                 _check_size(path, picture)
                 if at_least is not None:
                     picture.draft(None, (2 * at_least, 2 * at_least))
-                picture.load()  # first of all: a turned TIFF changes its size here
+                picture.load()  # turns a TIFF, whose size is another one before in older Pillows
                 return _turn_upright(pillow, picture, _to_rgb(pillow, picture))
     except PictureError:
         raise

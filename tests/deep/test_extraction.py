@@ -140,6 +140,7 @@ def test_progress_is_told(backbone, digits, fabric):
     told = []
     extractor(backbone, digits, fabric).features(lambda done, to_do: told.append((done, to_do)))
     assert told[-1] == (len(digits.y), len(digits.y))
+    assert {to_do for _, to_do in told} == {len(digits.y)}
     assert [done for done, _ in told] == sorted({done for done, _ in told})
 
 

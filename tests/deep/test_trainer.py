@@ -560,14 +560,17 @@ def test_classes_of_a_single_labelled_row_are_trained_with_it(digits, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:No row is labelled")
-def test_without_any_label(digits, tmp_path):
-    trained = run(digits._replace(y=np.full(len(digits.y), -1)), tmp_path, small(epochs=1))
+@pytest.mark.parametrize("count_on", ["now", "start"])
+def test_without_any_label(digits, tmp_path, count_on):
+    settings = small(epochs=1, count_on=count_on)
+    trained = run(digits._replace(y=np.full(len(digits.y), -1)), tmp_path, settings)
     assert trained.mixture.n_known_ == 0
     assert trained.history[0].accuracy is None
 
 
 def test_with_every_row_labelled(digits, tmp_path):
-    trained = run(digits._replace(y=digits.truth), tmp_path, small(epochs=1))
+    settings = small(epochs=1, selection="last")
+    trained = run(digits._replace(y=digits.truth), tmp_path, settings)
     np.testing.assert_array_equal(trained.mixture.labels_, digits.truth)
 
 

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import stats as distributions
+from sklearn.datasets import load_digits
 
 from newfound.mixture.assignment import (
     assign_soft,
@@ -8,7 +9,9 @@ from newfound.mixture.assignment import (
     mixture_parameters,
     nearest_labels,
     prototypes_of,
+    spherical_variance,
 )
+from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.stats import GaussianStats
 
@@ -90,3 +93,40 @@ def test_parameters_are_shrunk_by_the_posterior():
     np.testing.assert_allclose(means[2], prior.m)
     np.testing.assert_allclose(covariances[0], prior.update(stats[0]).expected_covariance())
     assert all(np.linalg.eigvalsh(covariance)[0] > 0 for covariance in covariances)
+
+
+def labelled_distances(seed=0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    codes = np.repeat(np.arange(4), 50)
+    rows = 2 * np.eye(4)[codes] + spread * rng.normal(size=(200, 4))
+    means = np.stack([rows[codes == code].mean(axis=0) for code in range(4)])
+    return ((rows[:, None] - means) ** 2).sum(axis=2), codes, np.bincount(codes)
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
+def test_spherical_variance_is_that_of_spherical_classes(spread):
+    found = spherical_variance(*labelled_distances(spread=spread), fallback=1.0)
+    assert found == pytest.approx(spread**2, rel=0.35)
+
+
+def test_spherical_variance_does_not_depend_on_the_scale_it_is_searched_from():
+    given = labelled_distances()
+    assert spherical_variance(*given, fallback=0.5) == pytest.approx(
+        spherical_variance(*given, fallback=0.9), rel=1e-3
+    )
+
+
+def test_without_two_rows_of_a_class_the_variance_is_the_fallback():
+    assert spherical_variance(np.ones((2, 3)), np.array([0, 1]), np.array([1, 1]), 0.7) == 0.7
+    assert spherical_variance(np.ones((3, 1)), np.zeros(3, dtype=int), np.array([3]), 0.7) == 0.7
+
+
+def test_confidence_of_digits_is_near_the_share_that_is_right():
+    X, truth = load_digits(return_X_y=True)
+    y = np.where((truth < 5) & (np.arange(len(truth)) % 2 == 0), truth, -1)
+    mixture = SplitMergeMixture(n_components=10, random_state=0).fit(X, y)
+    sure = (mixture.predict_proba(X).max(axis=1) > 0.9) & (y == -1)
+    majority = [np.bincount(truth[mixture.labels_ == k]).argmax() for k in range(10)]
+    right = np.array(majority)[mixture.labels_] == truth
+    assert sure.mean() > 0.1
+    assert right[sure].mean() > 0.9

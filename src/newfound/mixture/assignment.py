@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
 from newfound.arrays import Doubles, Floats, Ints
@@ -107,3 +108,43 @@ def _weighted_stats(V: Floats, responsibilities: Doubles) -> GaussianStats:
             centred = V[block][rows] - mean[component]
             scatter[component] += (centred * share[rows, None]).T @ centred
     return GaussianStats(count, mean, scatter)
+
+
+def spherical_variance(squared: Doubles, codes: Ints, sizes: Ints, fallback: float) -> float:
+    """Variance of equal spherical components under which labelled rows are best predicted.
+
+    The mean square distance would be the answer if the components were spherical; in many
+    directions they are not, and it makes every row all but certain. So the variance is chosen to
+    give labelled rows their own class with the greatest likelihood, each as if it had not taken
+    part in its prototype.
+
+    Parameters
+    ----------
+    squared : ndarray of shape (n_l, K)
+        Squared distances of labelled rows to the prototypes.
+    codes : ndarray of shape (n_l,)
+        Their classes.
+    sizes : ndarray of shape (K^l,)
+        Number of labelled rows of each class.
+    fallback : float
+        What to return where labels say nothing: a single component, or no class of two rows.
+
+    Returns
+    -------
+    float
+        The variance.
+    """
+    n = sizes[codes]
+    rows = np.flatnonzero(n > 1)
+    if len(rows) == 0 or squared.shape[1] < 2:
+        return fallback
+    apart = squared[rows].astype(np.float64)
+    own = (np.arange(len(rows)), codes[rows])
+    apart[own] *= (n[rows] / (n[rows] - 1)) ** 2  # without the row's part in the mean
+
+    def loss(log_factor: float) -> float:
+        logits = apart * (-0.5 / (fallback * np.exp(log_factor)))
+        return float((logsumexp(logits, axis=1) - logits[own]).mean())
+
+    best = minimize_scalar(loss, bounds=(-2.0, 8.0), method="bounded").x
+    return float(fallback * np.exp(best))

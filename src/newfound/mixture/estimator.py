@@ -30,6 +30,7 @@ from newfound.mixture.assignment import (
     mixture_parameters,
     nearest_labels,
     prototypes_of,
+    spherical_variance,
 )
 from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
@@ -314,7 +315,8 @@ class SplitMergeMixture(
 
         With ``assign="soft"`` the responsibilities of the mixture; with ``assign="nearest"``
         those of equally probable spherical components of one common variance, of which the
-        nearest prototype is the most probable.
+        nearest prototype is the most probable. The variance is the one that predicts the labelled
+        rows best, so that of rows with a probability of 0.9 about 9 in 10 are right.
         """
         V = self._project(X)
         if self.assign == "soft":
@@ -534,7 +536,13 @@ class SplitMergeMixture(
         self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, run.prior)
         self.prototypes_ = prototypes_of(rows.V, rows.codes, labels, n_known)
         mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
-        self._spherical_variance = float(mean_square) / self.n_directions_ or 1.0
+        labelled = np.flatnonzero(rows.codes != UNLABELLED)
+        self._spherical_variance = spherical_variance(
+            squared_distances(rows.V[labelled], self.prototypes_.astype(rows.V.dtype)),
+            rows.codes[labelled],
+            np.bincount(rows.codes[labelled], minlength=n_known),
+            float(mean_square) / self.n_directions_ or 1.0,
+        )
         self.history_ = run.history
         self.converged_ = run.converged
         self.n_iter_ = max(1, len(run.history))
