@@ -16,7 +16,7 @@ test: .venv/test-installed
 
 # The stamps stand for "installed from this pyproject.toml": a second run installs nothing.
 .venv/demo-installed: .venv/created pyproject.toml constraints/cpu.txt
-	$(PIP_INSTALL) -e '.[cli,train]'
+	$(PIP_INSTALL) -e '.[cli,train,report]'
 	@touch $@
 
 .venv/test-installed: .venv/created pyproject.toml constraints/cpu.txt

@@ -17,7 +17,9 @@ MODULES = {
 
 #: What a module may import stands in its own layer or in an earlier one.
 LAYERS = {
-    "numerics": ["arrays", "errors", "labels", "metrics", "projection", "pictures", "mixture"],
+    "numerics": [
+        *["arrays", "errors", "files", "labels", "metrics", "pictures", "projection", "mixture"],
+    ],
     "estimators": ["estimators", "trust", "scale"],
     "deep": ["deep"],
     "application": [

@@ -22,21 +22,14 @@ import newfound
 from newfound.arrays import Bools, Doubles, Floats, Ints
 from newfound.collection import Collection, Skipped
 from newfound.errors import InputError, require
+from newfound.files import read_json, whole_file, write_atomically, write_json
 from newfound.lineage import highest_number, novel_ids
 from newfound.mixture.acceptance import Proposals
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rows import row_blocks, row_keys, squared_distances
 from newfound.mixture.split_merge import SMALLEST_HALF, Components, Rules, split_merge_pass
 from newfound.model_file import load_mixture, save_mixture
-from newfound.run_folder import (
-    RUN,
-    check_run,
-    read_json,
-    staged,
-    whole_file,
-    write_atomically,
-    write_json,
-)
+from newfound.run_folder import RUN, check_run, staged
 
 Table: TypeAlias = Any  # a pandas.DataFrame
 
@@ -637,9 +630,9 @@ def write_result(result: Result, folder: Path, **more: Any) -> None:
                 np.save(file, result.features, allow_pickle=False)
         if collection.texts is not None:
             texts = {"id": _objects(collection.ids), "text": _objects(collection.texts)}
-            _write_parquet(_frame(pandas, texts), stage / "texts.parquet")
+            write_parquet(_frame(pandas, texts), stage / "texts.parquet")
         for name, table in (("assignments", result.table), ("categories", result.categories)):
-            _write_parquet(table, stage / f"{name}.parquet")
+            write_parquet(table, stage / f"{name}.parquet")
             write_csv(table, stage / f"{name}.csv")
         skipped = [(item.path, item.reason) for item in collection.skipped]
         write_csv(pandas.DataFrame(skipped, columns=["path", "reason"]), stage / "skipped.csv")
@@ -648,7 +641,8 @@ def write_result(result: Result, folder: Path, **more: Any) -> None:
         write_json(stage / RUN, result.run)
 
 
-def _write_parquet(table: Table, path: Path) -> None:
+def write_parquet(table: Table, path: Path) -> None:
+    """Write a table, whole or not at all."""
     write_atomically(path, table.to_parquet(engine="pyarrow", index=False))
 
 

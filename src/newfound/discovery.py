@@ -31,13 +31,14 @@ from newfound.arrays import Floats, Ints
 from newfound.assignments import Result, predict_table, read_result, result_from, write_result
 from newfound.collection import Collection, Labels, Skipped, check_discoverable, read_collection
 from newfound.errors import DiscoveryWarning, InputError, require
+from newfound.files import write_atomically
 from newfound.labels import encode_labels
 from newfound.lineage import Changes, Partition, compare, keep_ids
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rehearsal import Rehearsal
 from newfound.mixture.rehearsal import rehearse as hide_and_seek
-from newfound.run_folder import open_run, record_start, reopen_run, write_atomically
+from newfound.run_folder import open_run, record_start, reopen_run
 
 if TYPE_CHECKING:
     from newfound.deep.settings import Settings

@@ -11,7 +11,7 @@ import numpy as np
 from newfound.collection import read_collection
 from newfound.encode import Encoded, encode_pictures, encode_texts
 from newfound.errors import InputError
-from newfound.run_folder import write_atomically
+from newfound.files import write_atomically
 
 
 def embed(

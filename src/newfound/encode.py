@@ -7,7 +7,6 @@ again, the others are not, and a run that was killed goes on where it stopped.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.util
 import io
@@ -26,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.errors import InputError, MissingExtraError, require
+from newfound.files import write_atomically
 from newfound.pictures import PictureError, read_picture, square_pixels
 
 if TYPE_CHECKING:
@@ -475,14 +475,9 @@ class _Shelf:
 
     def _put(self, name: str, content: bytes) -> None:
         """Write a file as a whole or not at all."""
-        temporary = self._folder / f".{name}.{os.getpid()}.part"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(content)
-            os.replace(temporary, self._folder / name)
+            write_atomically(self._folder / name, content)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
             raise InputError(
                 f"Features cannot be kept in {self._folder} ({error.strerror or error}). Make room "
                 "or choose another folder and run the same command again: what was kept stays."

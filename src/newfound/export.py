@@ -20,8 +20,9 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 import newfound
-from newfound.assignments import Result, _write_parquet, write_csv
+from newfound.assignments import Result, write_csv, write_parquet
 from newfound.errors import InputError, require
+from newfound.files import disk_errors, write_atomically, write_json
 from newfound.pictures import (
     _EXIF_ORIENTATION,
     _SILENCE,
@@ -30,7 +31,7 @@ from newfound.pictures import (
     _safe_formats,
     read_picture,
 )
-from newfound.run_folder import _LITTER, disk_errors, write_atomically, write_json
+from newfound.run_folder import LITTER
 
 #: Name of a file in two parts, of which a number may come between.
 NameParts: TypeAlias = tuple[str, str]
@@ -96,7 +97,7 @@ def _to_csv(result: Result, out: Path) -> None:
 def _to_parquet(result: Result, out: Path) -> None:
     require("pyarrow", "report")
     _check_new_file(out)
-    _write_parquet(result.table, out)
+    write_parquet(result.table, out)
 
 
 # ------------------------------------------------------------------------------------- folders
@@ -487,7 +488,7 @@ def _new_folder(out: Path) -> Iterator[None]:
 
 def _check_empty(out: Path, entries: Iterable[Path]) -> None:
     names = sorted(path.name for path in entries)
-    strangers = [name for name in names if not name.startswith(".") and name not in _LITTER]
+    strangers = [name for name in names if not name.startswith(".") and name not in LITTER]
     if strangers:
         raise InputError(
             f"{out} is not empty (it holds {', '.join(strangers[:3])}). Remove it if it is an "

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 import newfound
 from newfound.errors import InputError, require
+from newfound.files import read_json, write_atomically, write_json
 from newfound.mixture.counting import CategoryCount
 from newfound.mixture.estimator import Pass, SplitMergeMixture
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.split_merge import Move
 from newfound.projection import Projection
-from newfound.run_folder import read_json, write_atomically, write_json
 
 NUMBERS, WORDS = "mixture.safetensors", "mixture.json"
 

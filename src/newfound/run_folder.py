@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
 
 import newfound
 from newfound.errors import InputError
+from newfound.files import disk_errors, read_json, write_json
 
 STARTED = "started.json"
 RUN = "run.json"
@@ -24,87 +23,8 @@ _LOCK = ".lock"
 _STAGE = ".next"
 
 #: Files that operating systems leave in folders.
-_LITTER = frozenset(["Thumbs.db", "desktop.ini"])
-_NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
-_FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
+LITTER = frozenset(["Thumbs.db", "desktop.ini"])
 _IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
-
-
-# ------------------------------------------------------------------------------- files as a whole
-
-
-@contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which appears under its name when all of it is on the disk.
-
-    Parameters
-    ----------
-    path : Path
-        Its name; folders above it are made.
-
-    Yields
-    ------
-    binary file
-        Open for writing.
-
-    Raises
-    ------
-    InputError
-        If the disk is full or the folder cannot be written to.
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with disk_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with temporary.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, also when the power fails."""
-    with whole_file(path) as file:
-        file.write(content)
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write plain values as JSON, whole or not at all."""
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, text.encode())
-
-
-def read_json(path: Path) -> Any:
-    """Read a file of this package's own; a damaged one is told of in words."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read ({error}). Run newfound into a new folder.") from (
-            error
-        )
-
-
-@contextlib.contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
-    """Say in words what is wrong with a disk or a folder."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _FULL:
-            raise InputError(
-                f"The disk with {folder} is full. Make room and run the same command again; it "
-                "goes on where it stopped."
-            ) from error
-        if error.errno in _NOT_WRITABLE:
-            raise InputError(
-                f"{folder} cannot be written to ({error.strerror}). Choose another run folder."
-            ) from error
-        raise
 
 
 @contextlib.contextmanager
@@ -278,7 +198,7 @@ def _check_empty(folder: Path) -> None:
     strangers = sorted(
         path.name
         for path in folder.iterdir()
-        if not path.name.startswith(".") and path.name not in _LITTER
+        if not path.name.startswith(".") and path.name not in LITTER
     )
     if strangers:
         raise InputError(

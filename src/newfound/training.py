@@ -113,7 +113,8 @@ def _listener(out: Path) -> Listener:
 
 def _write(collection: Collection, trained: Trained, settings: Settings, out: Path) -> None:
     """Write what a person takes away: weights, categories of all pictures, what was skipped."""
-    from newfound.deep.checkpoint import save_checkpoint, write_atomically
+    from newfound.deep.checkpoint import save_checkpoint
+    from newfound.files import write_atomically
 
     network = trained.network.backbone.network
     made_by = {"model": settings.model, "image_size": settings.image_size}

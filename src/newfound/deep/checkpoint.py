@@ -6,9 +6,7 @@ good one. Nothing is ever unpickled.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +15,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from newfound.errors import InputError
+from newfound.files import write_atomically
 
 #: Key of the JSON text in the header.
 _HEADER = "newfound"
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, also when the power fails.
-
-    Parameters
-    ----------
-    path : Path
-        Its name.
-    content : bytes
-        What it is to hold.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        if error.errno == errno.ENOSPC:
-            raise InputError(
-                f"The disk is full: {path} needs {len(content) / 2**20:.0f} MiB. Make room and run "
-                "the same command again; it goes on from the last checkpoint."
-            ) from error
-        raise
 
 
 def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

@@ -25,7 +25,6 @@ from newfound.deep.checkpoint import (
     differences,
     load_checkpoint,
     save_checkpoint,
-    write_atomically,
 )
 from newfound.deep.engine import gather, share_of, start_engine, whole_order
 from newfound.deep.estep import (
@@ -45,6 +44,7 @@ from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
 from newfound.deep.views import Views, draw
 from newfound.errors import DiscoveryWarning, InputError
+from newfound.files import write_atomically
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.counting import CategoryCount, count_categories
 from newfound.mixture.estimator import SplitMergeMixture

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.errors import require
+from newfound.files import write_atomically
 from newfound.report.audit import Suspect, Twins, audit_labels, find_twins
 from newfound.report.cards import Card, featured_rows, make_cards
 from newfound.report.charts import (
@@ -31,7 +32,6 @@ from newfound.report.charts import (
 )
 from newfound.report.items import Items
 from newfound.report.sprites import COLUMNS, Progress, Sprites
-from newfound.run_folder import write_atomically
 
 if TYPE_CHECKING:
     from newfound.assignments import Result

@@ -1,0 +1,90 @@
+"""Files that are there whole or not at all, and disks that are full, in words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from newfound.errors import InputError
+
+_NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
+_FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which appears under its name when all of it is on the disk.
+
+    Parameters
+    ----------
+    path : Path
+        Its name; folders above it are made.
+
+    Yields
+    ------
+    binary file
+        Open for writing.
+
+    Raises
+    ------
+    InputError
+        If the disk is full or the folder cannot be written to.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with disk_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with temporary.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all, also when the power fails."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write plain values as JSON, whole or not at all."""
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, text.encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of this package's own; a damaged one is told of in words."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read ({error}). Run newfound into a new folder.") from (
+            error
+        )
+
+
+@contextlib.contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """Say in words what is wrong with a disk or a folder."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise InputError(
+                f"The disk with {folder} is full. Make room and run the same command again; it "
+                "goes on where it stopped."
+            ) from error
+        if error.errno in _NOT_WRITABLE:
+            raise InputError(
+                f"{folder} cannot be written to ({error.strerror}). Choose another folder."
+            ) from error
+        raise
