@@ -12,18 +12,8 @@ import pytest
 import newfound
 from newfound import run_folder
 from newfound.errors import InputError
-from newfound.run_folder import (
-    check_run,
-    finish_staged,
-    open_run,
-    read_json,
-    record_start,
-    reopen_run,
-    staged,
-    whole_file,
-    write_atomically,
-    write_json,
-)
+from newfound.files import read_json, whole_file, write_atomically, write_json
+from newfound.run_folder import check_run, finish_staged, open_run, record_start, reopen_run, staged
 
 HOLDER = """
 import sys
@@ -294,7 +284,7 @@ def test_files_of_the_system_do_no_harm(tmp_path):
 def test_a_folder_that_cannot_be_made_is_told_in_words(tmp_path):
     (tmp_path / "file").touch()
     with (
-        pytest.raises(InputError, match=r"cannot be written to .* Choose another run folder"),
+        pytest.raises(InputError, match=r"cannot be written to .* Choose another folder"),
         open_run(tmp_path / "file" / "run", command="discover", data="d"),
     ):
         pass

@@ -273,13 +273,16 @@ def update(
 ) -> None:
     """Find the categories again with more items or labels; names of categories stay."""
     from newfound.discovery import update
+    from newfound.report.changes import write_changes
 
     target = out or run
     with _clear_errors(), _steps() as progress:
         result, changes = update(run, more, labels, out=out, progress=progress)
         _write_report(result, target, progress)
+        write_changes(changes, target / "changes.html")
     _tell(result, target)
     print(changes)
+    print(f"What changed: {target / 'changes.html'}.")
 
 
 @app.command()

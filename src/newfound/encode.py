@@ -446,7 +446,7 @@ class _Shelf:
     def __init__(self, cache: Path, identity: dict[str, Any]) -> None:
         text = json.dumps({"scheme": _SCHEME, **identity}, sort_keys=True, indent=1)
         self._folder = cache / hashlib.sha256(text.encode()).hexdigest()[:20]
-        self._put("encoder.json", text.encode())
+        write_atomically(self._folder / "encoder.json", text.encode())
 
     def read(self) -> Iterator[tuple[list[bytes], Features]]:
         """Keys and features, a file at a time."""
@@ -471,14 +471,6 @@ class _Shelf:
         np.save(file, np.frombuffer(b"".join(keys), dtype=np.uint8).reshape(-1, 32))
         np.save(file, features)
         digest = hashlib.sha256(file.getvalue())
-        self._put(f"{digest.hexdigest()[:20]}.rows", digest.digest() + file.getvalue())
-
-    def _put(self, name: str, content: bytes) -> None:
-        """Write a file as a whole or not at all."""
-        try:
-            write_atomically(self._folder / name, content)
-        except OSError as error:
-            raise InputError(
-                f"Features cannot be kept in {self._folder} ({error.strerror or error}). Make room "
-                "or choose another folder and run the same command again: what was kept stays."
-            ) from error
+        write_atomically(
+            self._folder / f"{digest.hexdigest()[:20]}.rows", digest.digest() + file.getvalue()
+        )

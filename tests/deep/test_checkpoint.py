@@ -3,18 +3,15 @@
 import errno
 import json
 import os
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from newfound.deep.checkpoint import (
-    differences,
-    load_checkpoint,
-    save_checkpoint,
-    write_atomically,
-)
+from newfound.deep.checkpoint import differences, load_checkpoint, save_checkpoint
 from newfound.errors import InputError
+from newfound.files import write_atomically
 
 
 def some_tensors():
@@ -128,11 +125,7 @@ def break_off(monkeypatch, step, error):
     if step in ("fsync", "replace"):
         monkeypatch.setattr(os, step, fail)
     else:
-        monkeypatch.setattr(
-            "newfound.deep.checkpoint.open",
-            lambda path, mode: BrokenFile(path, mode, step, error),
-            raising=False,
-        )
+        monkeypatch.setattr(Path, "open", lambda path, mode: BrokenFile(path, mode, step, error))
 
 
 @pytest.mark.parametrize("step", ["write", "flush", "fsync", "replace"])
@@ -140,7 +133,7 @@ def test_a_full_disk_is_said_in_words(tmp_path, monkeypatch, step):
     path = tmp_path / "c.safetensors"
     write_atomically(path, b"old")
     break_off(monkeypatch, step, OSError(errno.ENOSPC, "No space left on device"))
-    with pytest.raises(InputError, match=r"disk is full: .*c\.safetensors needs 3 MiB.*Make room"):
+    with pytest.raises(InputError, match=r"disk with .* is full\. Make room"):
         write_atomically(path, bytes(3 * 2**20))
     monkeypatch.undo()
     assert path.read_bytes() == b"old"

@@ -250,18 +250,18 @@ class _Loop:
 
     def _count(self, Z: Tensor) -> CategoryCount | None:
         """Count the categories before labels have drawn known classes together."""
-        settings, n_known = self.settings, int(self.all_codes.max()) + 1
+        settings, n_known = self.settings, int(self.codes.max()) + 1
         if settings.acceptance == "literal" or n_known < 2:
             return None
         if settings.n_components is not None:
-            return known_count(self.all_codes, settings.n_components)
+            return known_count(self.codes, settings.n_components)
         # random weights say nothing before training
         if (settings.count_on or ("now" if settings.weights == "random" else "start")) == "now":
             return None
         count = None
         if self.fabric.is_global_zero:
             X = Z.cpu().numpy()
-            count = count_categories(X, self.all_codes, random_state=settings.seed)
+            count = count_categories(X, self.codes, random_state=settings.seed)
         return self.fabric.broadcast(count)
 
     def _find(self, z: Tensor, state: _State, *, moves: bool) -> _Found:

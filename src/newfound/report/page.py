@@ -67,7 +67,7 @@ def write_report(result: Result, path: Path, *, progress: Progress | None = None
 
 def render_report(result: Result, *, progress: Progress | None = None) -> str:
     """The page of a result, as text; see `write_report`."""
-    template = _template()
+    layout = template("page.html")
     items = Items(result)
     suspects = audit_labels(result.V, items.codes, items.is_labelled)
     twins = find_twins(result.features, items.codes, items.collection.y, items.collection.paths)
@@ -81,7 +81,7 @@ def render_report(result: Result, *, progress: Progress | None = None) -> str:
     items.draw(progress)
     cards = make_cards(items)
     script = _read("script.js")
-    page: str = template.render(
+    page: str = layout.render(
         style=_read("style.css"),
         sheets=_sheet_rules(items),
         script=script,
@@ -121,8 +121,8 @@ def embed_json(value: Any) -> str:
     return text.translate(_ESCAPES)
 
 
-def _template() -> Any:
-    """The page's template, with every value escaped unless it says `safe`."""
+def template(name: str) -> Any:
+    """A template of this folder, with every value escaped unless it says `safe`."""
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
         autoescape=True,
@@ -133,7 +133,7 @@ def _template() -> Any:
     )
     environment.filters["percent"] = lambda share: f"{100 * share:.0f} %"
     environment.filters["thousands"] = lambda number: f"{number:,}"
-    return environment.get_template("page.html")
+    return environment.get_template(name)
 
 
 def _read(name: str) -> str:
