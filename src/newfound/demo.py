@@ -28,8 +28,11 @@ DIGITS = Settings(
     crop_max=1.0,
     flip=False,
     rotation=15.0,
+    n_labelled_per_batch=32,
+    n_unlabelled_per_batch=96,
     weight_decay=5e-4,
     n_directions=32,
+    warmup_epochs=40,
     selection="last",
 )
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 
+from newfound.deep import extraction
 from newfound.deep.backbone import load_backbone
 from newfound.deep.extraction import Extractor
 from newfound.deep.feed import Feed
@@ -111,10 +112,7 @@ def test_when_everything_is_trained_nothing_is_kept(digits, fabric, monkeypatch)
 
 def test_short_memory_is_said_and_changes_no_feature(backbone, digits, fabric, monkeypatch):
     expected = features_by(extractor(backbone, digits, fabric))
-    original = os.sysconf
-    monkeypatch.setattr(
-        os, "sysconf", lambda name: 1 if name == "SC_AVPHYS_PAGES" else original(name)
-    )
+    monkeypatch.setattr(extraction, "_free_memory", lambda device: 4096)
     short = extractor(backbone, digits, fabric)
     with pytest.warns(DiscoveryWarning, match="GiB to spare"):
         np.testing.assert_array_equal(features_by(short), expected)
@@ -152,3 +150,8 @@ def test_features_need_no_gradients(backbone, digits, fabric, monkeypatch):
     )
     extractor(backbone, digits, fabric).features()
     assert not any(enabled)
+
+
+def test_free_memory_is_less_than_all_there_is_and_more_than_nothing():
+    here = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert 0 < extraction._free_memory(torch.device("cpu")) <= here

@@ -20,7 +20,8 @@ class Epoch:
     learning_rate : float
         Of this epoch.
     n_components, n_novel : int or None
-        K and K^n that the epoch trained with; None for a method without prototypes.
+        K and K^n that the epoch trained with (after it, if moves come after it); None for a method
+        without prototypes.
     accuracy : float or None
         Of the held-out labelled rows (of all labelled rows, if none is held out, by the nearest
         prototype) before the epoch.

@@ -343,7 +343,8 @@ class _Loop:
                 epoch,
             )
             loss = self.method.loss(batch)
-            self.fabric.backward(loss / settings.accumulate)
+            first = i - i % settings.accumulate
+            self.fabric.backward(loss / min(settings.accumulate, len(rows) - first))
             if (i + 1) % settings.accumulate == 0 or i + 1 == len(rows):
                 self.optimiser.step()
                 self.optimiser.zero_grad(set_to_none=True)
