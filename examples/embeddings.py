@@ -15,9 +15,7 @@ y = [f"digit {digit}" if known else None for digit, known in zip(digits, labelle
 
 count = count_categories(X, y, random_state=0)
 low, high = count.interval
-print(
-    f"{count.n_known} known categories, about {count.n_novel:.1f} new ones ({low:.1f} to {high:.1f})"
-)
+print(f"{count.n_known} known, about {count.n_novel:.1f} new categories ({low:.1f} to {high:.1f})")
 
 mixture = SplitMergeMixture(random_state=0).fit(X, y)
 categories = mixture.category_names_[mixture.labels_]

@@ -131,6 +131,7 @@ Out = Annotated[Path, typer.Option(help="Folder of the run; an interrupted one g
 @app.command()
 @_with_settings(Settings())
 def train(
+    context: typer.Context,
     pictures: Pictures,
     *,
     labels: Annotated[
@@ -144,8 +145,8 @@ def train(
     from newfound.training import train_on_pictures
 
     with _clear_errors():
-        changes = {name: value for name, value in settings.items() if value != _DEFAULTS[name]}
-        chosen = Settings.paper(**changes) if paper else Settings(**settings)
+        given = {name: value for name, value in settings.items() if _is_given(context, name)}
+        chosen = Settings.paper(**given) if paper else Settings(**given)
         collection, trained = train_on_pictures(pictures, labels, chosen, out)
     mixture = trained.mixture
     assert mixture is not None
@@ -158,7 +159,10 @@ def train(
     print(f"Categories of all pictures: {out / 'assignments.csv'}. Epochs: {out / 'history.png'}.")
 
 
-_DEFAULTS = Settings().as_dict()
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether a person wrote the option, be it with the value that it has anyway."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 @app.command()

@@ -118,7 +118,7 @@ def discover(
     check_discoverable(collection)
     _check_number(collection, n_categories)
     if out is not None:
-        _check_apart(Path(out), collection)
+        check_apart(Path(out), collection)
     with _in_folder(out, collection) as folder:
         if plan is None:
             prepared = _encode(collection, encoder, folder and folder / "cache", job)
@@ -215,7 +215,7 @@ def update(
         check_discoverable(merged.collection)
         data = _fingerprint(merged.collection)
         if out is not None:
-            _check_apart(target, merged.collection)
+            check_apart(target, merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
         found, names = _go_on(old, merged, job)
         details = {**old.run, **job.as_run(found), "command": "update", "rerun": None}
@@ -344,7 +344,7 @@ def _check_number(collection: Collection, n_categories: int | None) -> None:
         )
 
 
-def _check_apart(out: Path, collection: Collection) -> None:
+def check_apart(out: Path, collection: Collection) -> None:
     """Refuse a run folder among the pictures, where the next run would take it for pictures."""
     root = collection.root
     if collection.kind != "pictures" or root is None:

@@ -54,6 +54,9 @@ def embed(
         encoded = encode_texts(collection.texts, cache=cache, progress=tell)
     else:
         raise InputError(f"{source} holds features already; there is nothing to encode.")
+    if len(encoded.kept) == 0:
+        why = [f"{collection.ids[i]}: {reason}" for i, reason in encoded.skipped[:1]]
+        raise InputError(f"{source} has nothing that can be encoded. {''.join(why)}")
     y = ["" if collection.y[i] is None else str(collection.y[i]) for i in encoded.kept]
     archive = io.BytesIO()
     ids = np.array([collection.ids[i] for i in encoded.kept], dtype=str)

@@ -15,6 +15,7 @@ from rich.progress import (  # noqa: E402
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -54,10 +55,17 @@ def steps() -> Iterator[Callable[[str, int, int], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("Starting", total=None)
-        yield lambda step, done, total: progress.update(
-            task, description=step, completed=done, total=total or None
-        )
+        shown: dict[str, TaskID] = {"": progress.add_task("Starting", total=None)}
+
+        def tell(step: str, done: int, total: int) -> None:
+            if step not in shown:
+                for task in shown.values():
+                    progress.remove_task(task)
+                shown.clear()
+                shown[step] = progress.add_task(step, total=None)
+            progress.update(shown[step], completed=done, total=total or None)
+
+        yield tell
 
 
 class TrainingBar(Listener):

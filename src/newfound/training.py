@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from newfound.collection import Collection, check_discoverable, read_collection
 from newfound.deep.settings import Settings
-from newfound.errors import InputError
+from newfound.discovery import check_apart
+from newfound.errors import InputError, require
 
 if TYPE_CHECKING:
     from newfound.deep.cache import PictureCache
@@ -56,6 +57,8 @@ def train_on_pictures(
     Training
         What was trained on, and what came out.
     """
+    for package in ("torch", "lightning_fabric"):
+        require(package, "train")
     from newfound.deep.engine import start_engine
     from newfound.deep.logs import draw_history
     from newfound.deep.pretrain import pretrain
@@ -66,11 +69,14 @@ def train_on_pictures(
         raise InputError(
             f"Training needs a folder of pictures; {pictures} holds {collection.kind}."
         )
+    check_apart(out, collection)
     if not pretraining:
         check_discoverable(collection)
     fabric = start_engine(settings)
     with fabric.rank_zero_first(local=True):  # one process decodes, the others find it done
         collection, cache = _decode(collection, settings, out)
+    if not pretraining:
+        check_discoverable(collection)  # labelled pictures may have been unreadable
     told: dict[str, Any] = {"fingerprint": cache.fingerprint, "fabric": fabric}
     if fabric.is_global_zero:
         told["listener"] = _listener(out)
@@ -129,8 +135,9 @@ def _write(collection: Collection, trained: Trained, settings: Settings, out: Pa
     mixture = trained.mixture
     if mixture is not None:
         names = mixture.category_names_
+        kinds = ["known"] * mixture.n_known_ + ["novel"] * mixture.n_novel_
         rows = [
-            (path, given or "", names[label], "known" if label < mixture.n_known_ else "novel")
+            (path, "" if given is None else given, names[label], kinds[label])
             for path, given, label in zip(
                 collection.ids, collection.y, mixture.labels_, strict=True
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,8 +93,10 @@ class GPC:
         """
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(self.out or temporary)
-            pixels = self._pixels(X, folder)
-            self.trained_ = train(pixels, y, self.settings, folder, listener=self.listener)
+            pixels, fingerprint = self._pixels(X, folder)
+            self.trained_ = train(
+                pixels, y, self.settings, folder, fingerprint=fingerprint, listener=self.listener
+            )
         self.mixture_ = _mixture_of(self.trained_)
         self.history_ = self.trained_.history
         for name in ("labels_", "n_known_", "n_novel_", "n_components_", "n_novel_interval_"):
@@ -105,7 +108,8 @@ class GPC:
     def transform(self, X: Images) -> Floats:
         """Features of images, shape (n, d)."""
         with tempfile.TemporaryDirectory() as temporary:
-            return features_of(self.trained_, self._pixels(X, Path(temporary)))
+            pixels, _ = self._pixels(X, Path(temporary))
+            return features_of(self.trained_, pixels)
 
     def predict(self, X: Images) -> Ints:
         """Category of each image, by the nearest prototype."""
@@ -115,9 +119,11 @@ class GPC:
         """Probability of each category for each image, shape (n, K)."""
         return self.mixture_.predict_proba(self.transform(X))
 
-    def _pixels(self, X: Images, folder: Path) -> npt.NDArray[np.uint8]:
+    def _pixels(self, X: Images, folder: Path) -> tuple[npt.NDArray[np.uint8], str]:
+        """Images as the trainer takes them, and their identity."""
         if isinstance(X, np.ndarray) and X.dtype.kind not in "OUS":
-            return as_pixels(X)
+            pixels = as_pixels(X)
+            return pixels, hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
         paths = [Path(path) for path in X]
         cache = cache_pictures(paths, stored_size(self.settings), folder / "pictures")
         if cache.skipped:
@@ -126,7 +132,7 @@ class GPC:
                 f"{len(cache.skipped)} of {len(paths)} pictures cannot be read, for instance "
                 f"{paths[index]}: {reason}. Leave them out, or use `newfound train`, which does."
             )
-        return cache.pixels
+        return cache.pixels, cache.fingerprint
 
 
 def stored_size(settings: Settings) -> int:
@@ -142,6 +148,7 @@ def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     X : ndarray of uint8
         Shape (n, h, w), (n, h, w, 3) or (n, 3, h, w), with h = w.
     """
+    given = X.shape
     if X.dtype != np.uint8:
         raise InputError(f"Images are uint8 from 0 to 255; got {X.dtype}.")
     if X.ndim == 3:
@@ -151,7 +158,7 @@ def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     if X.ndim != 4 or X.shape[1] != 3 or X.shape[2] != X.shape[3]:
         raise InputError(
             "Images have the shape (n, s, s), (n, s, s, 3) or (n, 3, s, s) and are square; got "
-            f"{X.shape}. Give paths to have them cut to a square."
+            f"{given}. Give paths to have them cut to a square."
         )
     return np.ascontiguousarray(X)
 

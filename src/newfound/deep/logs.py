@@ -39,7 +39,8 @@ class TensorBoard(Listener):
 
     def end(self) -> None:
         """Close the log."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 class Several(Listener):

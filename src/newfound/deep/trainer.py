@@ -204,7 +204,7 @@ class _Loop:
         )
 
     def run(self, fingerprint: str, listener: Listener) -> Trained:
-        """Algorithm 1."""
+        """Train from the beginning, or from the folder's checkpoint on."""
         identity = {
             "settings": _what_matters(self.settings),
             "data": {
@@ -215,7 +215,14 @@ class _Loop:
             },
         }
         state = self._resume(identity)
-        listener.start(self.settings.epochs, state.epoch)
+        try:
+            listener.start(self.settings.epochs, state.epoch)
+            return self._epochs(state, identity, listener)
+        finally:
+            listener.end()
+
+    def _epochs(self, state: _State, identity: dict[str, Any], listener: Listener) -> Trained:
+        """Algorithm 1."""
         while state.epoch < self.settings.epochs:
             started = time.perf_counter()
             found = self._e_step(state)
@@ -228,9 +235,7 @@ class _Loop:
             self._end_epoch(state, found, loss, seconds, e_step_seconds)
             self._save(LAST, state, identity, momentum=True)
             listener.epoch(state.history[-1])
-        trained = self._finish(state, identity, listener)
-        listener.end()
-        return trained
+        return self._finish(state, identity, listener)
 
     # --- E-step
 

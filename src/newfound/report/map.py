@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -117,7 +118,7 @@ def _neighbour_embedding(axes: Doubles, seed: int, n_jobs: int) -> Doubles:
         negative_gradient_method="bh" if len(axes) < _MANY else "fft",
         early_exaggeration_iter=150,
         n_iter=300,
-        n_jobs=n_jobs,
+        n_jobs=min(n_jobs, _threads_allowed()),
         random_state=seed,
     ).fit(axes)
     return np.asarray(embedding, dtype=np.float64)
@@ -130,3 +131,9 @@ def _fit_to_page(plane: Doubles) -> Ints:
     low, high = plane.min(axis=0), plane.max(axis=0)
     span = max(float((high - low).max()), 1e-12)
     return np.round(((plane - (low + high) / 2) / span + 0.5) * EXTENT).astype(np.int64)
+
+
+def _threads_allowed() -> int:
+    """Threads that OpenMP may have; more than that only get in each other's way."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, int(limit)) if limit.isdigit() else os.cpu_count() or 1
