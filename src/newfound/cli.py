@@ -317,7 +317,7 @@ def export(
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for pictures and result.")] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    epochs: Annotated[int, typer.Option(help="Epochs of training.")] = 50,
+    epochs: Annotated[int, typer.Option(help="Epochs of training.")] = 80,
 ) -> None:
     """Find the digits that nobody labelled: 1,797 pictures, 5 of 10 classes known."""
     from newfound.demo import run_demo

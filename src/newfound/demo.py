@@ -32,7 +32,7 @@ DIGITS = Settings(
     n_unlabelled_per_batch=96,
     weight_decay=5e-4,
     n_directions=32,
-    warmup_epochs=40,
+    warmup_epochs=65,
     selection="last",
 )
 
@@ -61,7 +61,7 @@ def run_demo(
     folder: Path,
     *,
     seed: int = 0,
-    epochs: int = 50,
+    epochs: int = 80,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Demo:
     """Write the digits as pictures, hide 5 to 9 and half of the other labels, look for them.
@@ -72,7 +72,7 @@ def run_demo(
         Where pictures, labels and the run go.
     seed : int, default=0
         Seed of the labels that are kept and of the training.
-    epochs : int, default=50
+    epochs : int, default=80
         Of training.
     progress : callable, optional
         As for `discover`.
