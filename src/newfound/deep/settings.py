@@ -116,7 +116,7 @@ class Settings:
 
     @classmethod
     def paper(cls, **changes: Any) -> Settings:
-        """The letter of the paper, where FIELD and code have other habits."""
+        """The letter of the paper, where later work has other habits."""
         letter: dict[str, Any] = {
             "projection_head": False,
             "supervised_weight": 0.0,
