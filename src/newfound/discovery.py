@@ -559,7 +559,6 @@ def _train(
                 fingerprint=fingerprint, listener=_listener(job),
             )  # fmt: skip
         has_best = settings.selection == "validation" and (folder / "train" / trainer.BEST).exists()
-    trained.mixture.classes_ = encode_labels(rest.y).classes  # the loop knows them by number
     encoder = {
         "kind": "trained",
         "name": f"{settings.model}, trained",
