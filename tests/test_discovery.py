@@ -684,6 +684,14 @@ def test_training(trained):
     assert [item.path for item in result.collection.skipped] == ["broken.png"]
 
 
+def test_a_rehearsal_on_trained_features_is_said_to_flatter(trained, pictures, tmp_path):
+    assert not any("flatters" in text for text in trained[0].run["warnings"])
+    options = {"encoder": "auto", "train": True, "settings": SMALL.with_changes(epochs=1)}
+    result = run_pictures(pictures, tmp_path / "run", rehearse=True, **options)
+    assert result.run["rehearsal"] is not None
+    assert any("flatters" in text for text in result.run["warnings"])
+
+
 def test_a_trained_network_predicts(trained, pictures, tmp_path):
     result, out, _ = trained
     job = discovery._Job(0, None, False, discovery._say_nothing)

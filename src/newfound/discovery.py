@@ -559,6 +559,11 @@ def _train(
                 fingerprint=fingerprint, listener=_listener(job),
             )  # fmt: skip
         has_best = settings.selection == "validation" and (folder / "train" / trainer.BEST).exists()
+    if trained.rehearsal is not None:
+        job.warnings.append(
+            "The features were trained with the labels of the classes that the rehearsal hid: it "
+            "flatters, and new categories are harder to find than it says."
+        )
     encoder = {
         "kind": "trained",
         "name": f"{settings.model}, trained",
