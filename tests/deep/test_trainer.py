@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from newfound.deep import trainer
+from newfound.deep import method, trainer
 from newfound.deep.batches import epoch_batches
 from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.estep import Clusters
-from newfound.deep.method import PrototypicalContrast
+from newfound.deep.method import Method, PrototypicalContrast
 from newfound.deep.pretrain import pretrain
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
@@ -231,8 +231,8 @@ def test_the_paper_splits_and_merges_after_the_epoch(digits, tmp_path, monkeypat
         calls.append((None if labels is None else int(labels.max()) + 1, moves, Z.copy()))
         return original(Z, codes, labels, settings, moves=moves, **options)
 
-    original = trainer.find_clusters
-    monkeypatch.setattr(trainer, "find_clusters", watch)
+    original = method.find_clusters
+    monkeypatch.setattr(method, "find_clusters", watch)
     changes = {**SMALL, "projection_head": False, "moves_every": 1, "epochs": 2}
     trained = run(digits, tmp_path, Settings.paper(**changes))
     assert [moves for _, moves, _ in calls] == [False, True, False, True, False]
@@ -399,13 +399,8 @@ def test_a_finished_run_is_not_trained_again(digits, undisturbed, tmp_path):
     assert notes.heard == [("start", 3, 3), ("end",)]
 
 
-class WithDropout:
+class WithDropout(PrototypicalContrast):
     """A method whose head draws at random in every step."""
-
-    uses_prototypes = True
-
-    def __init__(self, settings):
-        self.loss = PrototypicalContrast(settings).loss
 
     def head(self, n_features):
         return nn.Sequential(nn.Linear(n_features, 8), nn.Dropout(0.5))
@@ -481,21 +476,16 @@ def test_another_file_under_the_name_of_the_checkpoint_is_refused(digits, tmp_pa
 # --- a loss that breaks
 
 
-class Usual:
+class Usual(PrototypicalContrast):
     """The usual loss, but in one batch what is made of it; notes how many rows are labelled."""
 
-    uses_prototypes = True
-
     def __init__(self, settings=None, otherwise=None, at=-1):
-        self.usual = PrototypicalContrast(settings or small())
+        super().__init__(settings or small())
         self.otherwise, self.at = otherwise, at
         self.n_labelled = []
 
-    def head(self, n_features):
-        return self.usual.head(n_features)
-
     def loss(self, batch):
-        loss = self.usual.loss(batch)
+        loss = super().loss(batch)
         if len(self.n_labelled) == self.at:
             loss = self.otherwise(loss, batch)
         self.n_labelled.append(int((batch.codes >= 0).sum()))
@@ -643,8 +633,8 @@ def watch_codes(monkeypatch):
         seen.append(codes.copy())
         return original(X, codes, *rest, **options)
 
-    original = trainer.find_clusters
-    monkeypatch.setattr(trainer, "find_clusters", watch)
+    original = method.find_clusters
+    monkeypatch.setattr(method, "find_clusters", watch)
     return seen
 
 
@@ -730,12 +720,13 @@ def test_the_best_epoch_is_remembered_over_a_stop(digits, tmp_path, monkeypatch)
 # --- what a batch is made of
 
 
-class Collect:
+class Collect(Method):
     """A method that keeps its batches."""
 
     uses_prototypes = True
 
-    def __init__(self):
+    def __init__(self, settings):
+        super().__init__(settings)
         self.batches = []
 
     def head(self, n_features):
@@ -750,7 +741,7 @@ def test_batches_are_two_views_of_the_rows_that_were_drawn(digits, tmp_path):
     settings = small(
         model="test_vit", image_size=16, learning_rate=0.0, selection="last", epochs=2, seed=3
     )
-    method = Collect()
+    method = Collect(settings)
     trained = run(digits, tmp_path, settings, method=method)
     network = trained.network  # its weights have not changed
     pixels = torch.from_numpy(digits.pixels)
@@ -794,12 +785,11 @@ class Slope(nn.Module):
         return 0 * features[:, :1] + self.number
 
 
-class Downhill:
+class Downhill(Method):
     """A method whose loss is a number of its head: a step lowers it by the learning rate."""
 
-    uses_prototypes = False
-
-    def __init__(self):
+    def __init__(self, settings):
+        super().__init__(settings)
         self.numbers = []
 
     def head(self, n_features):
@@ -816,7 +806,7 @@ class Downhill:
 )
 def test_a_step_is_the_learning_rate_times_the_mean_gradient(digits, tmp_path, accumulate, n_steps):
     settings = small(accumulate=accumulate, momentum=0.0, epochs=2, learning_rate=0.1)
-    method = Downhill()
+    method = Downhill(settings)
     trained = run(digits, tmp_path, settings, method=method)
     per_epoch = N_STEPS // accumulate
     rates = [0.1, cosine(1, 2, 0.1)]
@@ -828,8 +818,9 @@ def test_a_step_is_the_learning_rate_times_the_mean_gradient(digits, tmp_path, a
 
 
 def test_batches_that_are_left_are_not_carried_into_the_next_epoch(digits, tmp_path):
-    method = Downhill()
-    run(digits, tmp_path, small(accumulate=3, momentum=0.0, epochs=2), method=method)
+    settings = small(accumulate=3, momentum=0.0, epochs=2)
+    method = Downhill(settings)
+    run(digits, tmp_path, settings, method=method)
     numbers = method.numbers
     assert numbers[0] == numbers[1] == numbers[2] > numbers[3] > numbers[4]
     assert numbers[4] == numbers[5] == numbers[6] > numbers[7]

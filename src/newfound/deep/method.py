@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from newfound.deep.estep import Prototypes
+from newfound.arrays import Floats, Ints
+from newfound.deep.estep import Clusters, Prototypes, find_clusters
 from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
@@ -18,6 +19,7 @@ from newfound.deep.losses import (
 )
 from newfound.deep.network import ProjectionHead
 from newfound.deep.settings import Settings
+from newfound.mixture.counting import CategoryCount
 
 
 @dataclass(frozen=True)
@@ -48,36 +50,48 @@ class Batch:
     epoch: int
 
 
-class Method(Protocol):
-    """A way to learn a representation, to be plugged into `newfound.deep.trainer.train`."""
-
-    @property
-    def uses_prototypes(self) -> bool:
-        """Whether an E-step comes before each epoch."""
-
-    def head(self, n_features: int) -> nn.Module:
-        """From features to what `loss` takes."""
-
-    def loss(self, batch: Batch) -> Tensor:
-        """The scalar to minimise, over the global batch."""
-
-
-@dataclass(frozen=True)
-class PrototypicalContrast:
-    """L = L_CL + λ(t)·L_PCL, with the field's supervised term as a share of the first.
+class Method(ABC):
+    """A way to learn a representation, to be plugged into `newfound.deep.trainer.train`.
 
     Attributes
     ----------
     settings : Settings
-        Temperatures, weights, warm-up, head.
+        Of the loop: temperatures, weights, warm-up, head.
+    uses_prototypes : bool
+        Whether an E-step comes before each epoch.
     """
 
-    settings: Settings
+    uses_prototypes: bool = False
 
-    @property
-    def uses_prototypes(self) -> bool:
-        """An E-step comes before each epoch."""
-        return True
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @abstractmethod
+    def head(self, n_features: int) -> nn.Module:
+        """From features to what `loss` takes."""
+
+    @abstractmethod
+    def loss(self, batch: Batch) -> Tensor:
+        """The scalar to minimise, over the global batch."""
+
+    def partition(
+        self,
+        X: Floats,
+        codes: Ints,
+        labels: Ints | None,
+        *,
+        moves: bool,
+        seed: int,
+        count: CategoryCount | None,
+    ) -> Clusters:
+        """The E-step's partition, by default the mixture's; see `find_clusters`."""
+        return find_clusters(X, codes, labels, self.settings, moves=moves, seed=seed, count=count)
+
+
+class PrototypicalContrast(Method):
+    """L = L_CL + λ(t)·L_PCL, with the field's supervised term as a share of the first."""
+
+    uses_prototypes = True
 
     def head(self, n_features: int) -> nn.Module:
         """MLP, or nothing as in the paper."""
@@ -85,7 +99,7 @@ class PrototypicalContrast:
 
     def loss(self, batch: Batch) -> Tensor:
         """Eq. 3, both views by turns."""
-        loss = _contrast(batch, self.settings)
+        loss = mixed_contrast(batch.h, batch.codes, self.settings)
         weight = self.settings.prototype_weight
         weight *= pcl_weight(batch.epoch, self.settings.warmup_epochs)
         if batch.prototypes is None or weight == 0:
@@ -96,22 +110,8 @@ class PrototypicalContrast:
         return loss + weight * prototype_loss(v, mu, assigned, tau)
 
 
-@dataclass(frozen=True)
-class Contrast:
-    """Contrastive learning alone: pretraining, and the representation of Vaze's GCD.
-
-    Attributes
-    ----------
-    settings : Settings
-        Temperatures, weight of the supervised term, head.
-    """
-
-    settings: Settings
-
-    @property
-    def uses_prototypes(self) -> bool:
-        """No E-step: nothing is clustered."""
-        return False
+class Contrast(Method):
+    """Contrastive learning alone: pretraining, and the representation of Vaze's GCD."""
 
     def head(self, n_features: int) -> nn.Module:
         """MLP, or nothing."""
@@ -119,16 +119,31 @@ class Contrast:
 
     def loss(self, batch: Batch) -> Tensor:
         """Eq. 1 and the supervised term."""
-        return _contrast(batch, self.settings)
+        return mixed_contrast(batch.h, batch.codes, self.settings)
 
 
-def _contrast(batch: Batch, settings: Settings) -> Tensor:
-    """(1 - w)·L_CL + w·L_supervised, on the outputs of the head."""
-    h_a, h_b = functional.normalize(batch.h.float(), dim=-1)
+def mixed_contrast(h: Tensor, codes: Tensor, settings: Settings) -> Tensor:
+    """(1 - w)·L_CL + w·L_supervised.
+
+    Parameters
+    ----------
+    h : Tensor of shape (2, n, p)
+        Outputs of a projection head for two views.
+    codes : Tensor of int, shape (n,)
+        Known class of each row or -1.
+    settings : Settings
+        w and the temperatures.
+
+    Returns
+    -------
+    Tensor
+        Scalar.
+    """
+    h_a, h_b = functional.normalize(h.float(), dim=-1)
     tau = settings.contrastive_temperature
     loss = (contrastive_loss(h_a, h_b, tau) + contrastive_loss(h_b, h_a, tau)) / 2
     share = settings.supervised_weight
     if share == 0:
         return loss
-    supervised = supervised_contrastive_loss(h_a, h_b, batch.codes, settings.supervised_temperature)
+    supervised = supervised_contrastive_loss(h_a, h_b, codes, settings.supervised_temperature)
     return (1 - share) * loss + share * supervised

@@ -29,7 +29,6 @@ from newfound.deep.checkpoint import (
 from newfound.deep.engine import gather, share_of, start_engine, whole_order
 from newfound.deep.estep import (
     Prototypes,
-    find_clusters,
     known_count,
     mixture_for,
     principal_space,
@@ -282,8 +281,8 @@ class _Loop:
                 z, z.shape[1] if self.settings.pca == "off" else self.settings.n_directions
             )
             X = reduced.project(z).cpu().numpy()
-            clusters = find_clusters(
-                X, self.codes, labels, self.settings, moves=moves, seed=seed, count=state.count
+            clusters = self.method.partition(
+                X, self.codes, labels, moves=moves, seed=seed, count=state.count
             )
             prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
             found = _Found(
@@ -620,5 +619,4 @@ def _what_matters(settings: Settings) -> dict[str, Any]:
 
 
 def _fingerprint(codes: Ints) -> str:
-
     return hashlib.sha256(np.ascontiguousarray(codes).tobytes()).hexdigest()[:16]
