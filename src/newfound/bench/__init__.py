@@ -1,0 +1,1 @@
+"""The benchmark: every method under one protocol, every table of the paper."""

@@ -1,0 +1,155 @@
+"""What every method of the benchmark has in common: `fit(images or features, y)`.
+
+A method never sees a label of a novel class, and never the true number of classes: it is either
+given as `n_components`, for a row that says "known K", or found without it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from newfound.arrays import Floats, Ints, LabelsLike
+from newfound.deep.method import Method
+from newfound.deep.records import Epoch, Listener
+from newfound.deep.settings import Settings
+from newfound.deep.trainer import Trained, train
+from newfound.errors import InputError
+from newfound.labels import encode_labels
+
+Self = TypeVar("Self", bound="BenchMethod")
+
+
+class BenchMethod(ABC):
+    """A method under test.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        K, known and novel together. A method that can find it itself does so without.
+    settings : Settings
+        Of the training, the same for all methods: backbone, views, epochs, optimiser, seed.
+    folder : Path
+        Where training keeps its checkpoints; the same folder again goes on with the same run.
+    listener : Listener, optional
+        Told of every batch and epoch.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n,)
+        Cluster of each row.
+    n_components_ : int
+        K that was used or found.
+    features_ : ndarray of shape (n, d)
+        What the rows were clustered by: the finished features, or those given.
+    history_ : list of Epoch
+        One for each epoch; empty without training.
+    """
+
+    title: ClassVar[str]
+    source: ClassVar[str]
+    takes_features: ClassVar[bool] = False
+    takes_images: ClassVar[bool] = True
+    finds_k: ClassVar[bool] = False
+
+    labels_: Ints
+    n_components_: int
+    features_: Floats
+    history_: list[Epoch]
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        settings: Settings,
+        folder: Path,
+        listener: Listener | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.settings = settings
+        self.folder = folder
+        self.listener = listener
+
+    def fit(self: Self, X: npt.NDArray[Any], y: LabelsLike) -> Self:
+        """Learn from images or cluster features.
+
+        Parameters
+        ----------
+        X : ndarray of uint8, shape (n, 3, s, s), or of float, shape (n, d)
+            Images, or features.
+        y : array-like of shape (n,)
+            Partial labels.
+        """
+        codes = encode_labels(y, len(X)).codes
+        if self.n_components is None and not self.finds_k:
+            raise InputError(f"{self.title} cannot find K; give n_components.")
+        if X.ndim == 4:
+            self._fit_images(X, codes)
+        elif self.takes_features:
+            self.history_, self.features_ = [], np.asarray(X)
+            self._fit_features(self.features_, codes)
+        else:
+            raise InputError(f"{self.title} learns from images; it cannot use features.")
+        return self
+
+    @abstractmethod
+    def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
+        """Train, and set all attributes."""
+
+    def _fit_features(self, X: Floats, codes: Ints) -> None:
+        """Cluster finished features, and set `labels_` and `n_components_`."""
+        raise AssertionError(f"{type(self).__name__} says that it takes features")
+
+    def _train(self, learner: Method, pixels: npt.NDArray[np.uint8], codes: Ints) -> Trained:
+        """Run the common loop; sets `features_` and `history_`."""
+        trained = train(
+            pixels, codes, self.settings, self.folder, method=learner, listener=self.listener
+        )
+        self.features_, self.history_ = trained.features, trained.history
+        return trained
+
+
+class Classifier(BenchMethod):
+    """A method that trains a classifier with an output for each of K classes, known ones first."""
+
+    @abstractmethod
+    def learner(self, n_known: int, n_components: int) -> ClassifierLearner:
+        """What is learnt."""
+
+    def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
+        assert self.n_components is not None
+        learner = self.learner(int(codes.max()) + 1, self.n_components)
+        trained = self._train(learner, pixels, codes)
+        head = trained.network.head.eval()
+        device = next(head.parameters()).device
+        with torch.no_grad():
+            features = torch.from_numpy(trained.features).to(device)
+            logits = learner.logits(head(features))
+        self.labels_ = logits.argmax(dim=1).cpu().numpy()
+        self.n_components_ = self.n_components
+
+
+class ClassifierLearner(Method):
+    """A head with K outputs among what it returns, and a loss on them.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the loop.
+    n_known, n_components : int
+        K^l and K; the first K^l outputs are the known classes.
+    """
+
+    def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
+        super().__init__(settings)
+        self.n_known = n_known
+        self.n_components = n_components
+
+    @abstractmethod
+    def logits(self, h: torch.Tensor) -> torch.Tensor:
+        """The K outputs (n, K) that name the cluster, from outputs of the head (n, p)."""
