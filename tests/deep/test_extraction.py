@@ -112,7 +112,7 @@ def test_when_everything_is_trained_nothing_is_kept(digits, fabric, monkeypatch)
 
 def test_short_memory_is_said_and_changes_no_feature(backbone, digits, fabric, monkeypatch):
     expected = features_by(extractor(backbone, digits, fabric))
-    monkeypatch.setattr(extraction, "_free_memory", lambda device: 4096)
+    monkeypatch.setattr(extraction, "free_memory", lambda device: 4096)
     short = extractor(backbone, digits, fabric)
     with pytest.warns(DiscoveryWarning, match="GiB to spare"):
         np.testing.assert_array_equal(features_by(short), expected)
@@ -154,4 +154,4 @@ def test_features_need_no_gradients(backbone, digits, fabric, monkeypatch):
 
 def test_free_memory_is_less_than_all_there_is_and_more_than_nothing():
     here = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert 0 < extraction._free_memory(torch.device("cpu")) <= here
+    assert 0 < extraction.free_memory(torch.device("cpu")) <= here

@@ -118,6 +118,62 @@ class Backbone(nn.Module):
                 images = step(images)
         return images
 
+    def map(self, inputs: Tensor) -> Tensor:
+        """Run the trained part up to where it is pooled.
+
+        Parameters
+        ----------
+        inputs : Tensor of shape (n, ...)
+            What `before` returned.
+
+        Returns
+        -------
+        Tensor of shape (n, C, h, w), (n, h, w, C) or (n, T, C)
+            The map of a CNN, with the channels where the network has them, or all tokens.
+        """
+        if self._cut is not None and self.is_split:
+            for step in self._cut.after:
+                inputs = step(inputs)
+            return inputs
+        features: Tensor = self.network.forward_features(inputs)
+        return features
+
+    def pool(self, map: Tensor) -> Tensor:
+        """One feature for each image from what `map` returned.
+
+        Parameters
+        ----------
+        map : Tensor of shape (n, ...)
+            A map or tokens.
+
+        Returns
+        -------
+        Tensor of shape (n, d)
+            Features, not normalised: the class token of a ViT, the pooled map of a CNN.
+        """
+        features: Tensor = self.network.forward_head(map, pre_logits=True)
+        return features
+
+    def locations(self, map: Tensor) -> Tensor:
+        """What `map` returned, place by place, the same for every family of networks.
+
+        Parameters
+        ----------
+        map : Tensor of shape (n, ...)
+            A map or tokens.
+
+        Returns
+        -------
+        Tensor of shape (n, L, C)
+            A vector for each place of the picture; without tokens that stand for no place, such
+            as the class token.
+        """
+        if map.ndim == 3:
+            return map[:, getattr(self.network, "num_prefix_tokens", 0) :]
+        if getattr(self.network, "output_fmt", "NCHW") == "NHWC":
+            return map.flatten(1, 2)
+        return map.flatten(2).transpose(1, 2)
+
     def after(self, inputs: Tensor) -> Tensor:
         """Run the trained part.
 
@@ -131,13 +187,7 @@ class Backbone(nn.Module):
         Tensor of shape (n, d)
             Features, not normalised: the class token of a ViT, the pooled map of a CNN.
         """
-        if self._cut is not None and self.is_split:
-            for step in self._cut.after:
-                inputs = step(inputs)
-        else:
-            inputs = self.network.forward_features(inputs)
-        features: Tensor = self.network.forward_head(inputs, pre_logits=True)
-        return features
+        return self.pool(self.map(inputs))
 
     def forward(self, images: Tensor) -> Tensor:
         """Features (n, d) of normalised images (n, 3, s, s)."""

@@ -225,17 +225,39 @@ def find_clusters(
 def _settle(X: Floats, codes: Ints, labels: Ints, settings: Settings) -> Clusters:
     """The same components on new features: rows go to their nearest prototypes."""
     n_known = int(codes.max()) + 1
-    whiten = settings.whiten
-    if whiten is None:
-        whiten = settings.acceptance == "calibrated" and enough_to_whiten(codes)
-    q = X.shape[1] if settings.pca == "off" else settings.n_directions
-    projection = Projection(q, whiten=whiten).fit_in_order(X, codes, np.arange(len(X)))
-    V = projection.transform_in_order(X, np.arange(len(X)))
+    V, projection = mixture_space(X, codes, settings)
     labels = np.where(codes == UNLABELLED, labels, codes)
     labels = number_components(labels, n_known)[labels]
     labels = nearest_labels(V, codes, labels, n_known, N_ROUNDS)
     labels = number_components(labels, n_known)[labels]
     return Clusters(labels, n_known, V, prototypes_of(V, codes, labels, n_known), projection)
+
+
+def mixture_space(X: Floats, codes: Ints, settings: Settings) -> tuple[Floats, Projection]:
+    """Rows as the mixture sees them, and the way there.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features, reduced or not.
+    codes : ndarray of shape (n,)
+        Known class of each row or -1.
+    settings : Settings
+        Directions, and whether to whiten.
+
+    Returns
+    -------
+    V : ndarray of shape (n, q)
+        The rows.
+    projection : Projection
+        From X to V.
+    """
+    whiten = settings.whiten
+    if whiten is None:
+        whiten = settings.acceptance == "calibrated" and enough_to_whiten(codes)
+    q = X.shape[1] if settings.pca == "off" else settings.n_directions
+    projection = Projection(q, whiten=whiten).fit_in_order(X, codes, np.arange(len(X)))
+    return projection.transform_in_order(X, np.arange(len(X))), projection
 
 
 def _first_k(codes: Ints, settings: Settings) -> int:

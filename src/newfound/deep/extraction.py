@@ -19,9 +19,9 @@ from newfound.deep.views import Views
 from newfound.errors import DiscoveryWarning
 
 #: Images at a time; on a CPU few, so that memory stays small.
-_CHUNK = {"cuda": 512, "cpu": 64}
+CHUNK = {"cuda": 512, "cpu": 64}
 #: The cache takes no more than this share of the free memory.
-_SHARE_OF_MEMORY = 0.4
+SHARE_OF_MEMORY = 0.4
 
 
 class Extractor:
@@ -52,7 +52,7 @@ class Extractor:
         self._feed = feed
         self._fabric = fabric
         self._mine = np.arange(fabric.global_rank, len(feed), fabric.world_size)
-        self._chunk = _CHUNK.get(fabric.device.type, 64)
+        self._chunk = CHUNK.get(fabric.device.type, 64)
         self._keep = keep_inputs and backbone.is_split
         self._kept: list[Tensor] = []
 
@@ -104,7 +104,7 @@ class Extractor:
         """Whether the inputs of all images fit into the device's free memory."""
         width = 2 if first.device.type == "cuda" else first.element_size()
         need = first[0].numel() * width * len(self._mine)
-        room = _SHARE_OF_MEMORY * _free_memory(first.device)
+        room = SHARE_OF_MEMORY * free_memory(first.device)
         if need > room:
             warnings.warn(
                 f"The inputs of the trained part take {need / 2**30:.1f} GiB, more than the "
@@ -127,7 +127,7 @@ class Extractor:
         return gathered.transpose(0, 1).flatten(0, 1)[:n_rows]
 
 
-def _free_memory(device: torch.device) -> int:
+def free_memory(device: torch.device) -> int:
     """Bytes of memory that are free, on the device."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]

@@ -35,7 +35,8 @@ class Network(nn.Module):
     backbone : Backbone
         From images to features.
     head : nn.Module
-        From features to whatever the method's loss takes.
+        From features to whatever the method's loss takes. One that says ``takes_map = True`` is
+        called with the vectors at each place of the map, (n, L, C), as well.
     """
 
     def __init__(self, backbone: Backbone, head: nn.Module) -> None:
@@ -43,13 +44,21 @@ class Network(nn.Module):
         self.backbone = backbone
         self.head = head
 
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, images: Tensor, *, past_frozen_part: bool = False) -> tuple[Tensor, Tensor]:
         """Features (n, d) at unit length and head outputs (n, p).
 
         Parameters
         ----------
         images : Tensor of shape (n, 3, s, s)
             Normalised views.
+        past_frozen_part : bool, default=False
+            Whether these are inputs of the trained part instead.
         """
-        features = self.backbone(images)
+        if getattr(self.head, "takes_map", False):
+            inputs = images if past_frozen_part else self.backbone.before(images)
+            map = self.backbone.map(inputs)
+            features = self.backbone.pool(map)
+            h = self.head(features, self.backbone.locations(map))
+            return functional.normalize(features.float(), dim=1), h
+        features = self.backbone.after(images) if past_frozen_part else self.backbone(images)
         return functional.normalize(features.float(), dim=1), self.head(features)

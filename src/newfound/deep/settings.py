@@ -16,6 +16,22 @@ def _setting(default: Any, text: str, *, least: float | None = None) -> Any:
     return field(default=default, metadata={"help": text, "least": least})
 
 
+#: What the paper says, where later work has other habits.
+_LETTER: dict[str, Any] = {
+    "projection_head": False,
+    "supervised_weight": 0.0,
+    "contrastive_temperature": 1.0,
+    "prototype_temperature": 1.0,
+    "pca": "batch",
+    "count_term": "factorial",
+    "acceptance": "literal",
+    "whiten": False,
+    "moves_every": 1,
+    "moves_after_epoch": True,
+    "selection": "validation",
+}
+
+
 @dataclass(frozen=True)
 class Settings:
     """How to train; each field's line of documentation is the help of the option of that name.
@@ -100,6 +116,11 @@ class Settings:
     token_cache: bool = _setting(
         True, "Keep the inputs of the trained part in memory for the features of the E-step."
     )
+    n_stored_views: int = _setting(
+        0,
+        "Views of each image that pass the frozen part once, to draw from; 0: always new.",
+        least=0,
+    )
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -117,20 +138,11 @@ class Settings:
     @classmethod
     def paper(cls, **changes: Any) -> Settings:
         """The letter of the paper, where later work has other habits."""
-        letter: dict[str, Any] = {
-            "projection_head": False,
-            "supervised_weight": 0.0,
-            "contrastive_temperature": 1.0,
-            "prototype_temperature": 1.0,
-            "pca": "batch",
-            "count_term": "factorial",
-            "acceptance": "literal",
-            "whiten": False,
-            "moves_every": 1,
-            "moves_after_epoch": True,
-            "selection": "validation",
-        }
-        return cls(**{**letter, **changes})
+        return cls(**{**_LETTER, **changes})
+
+    def to_the_letter(self) -> Settings:
+        """These settings, but the paper's where later work has other habits."""
+        return replace(self, **_LETTER)
 
     @classmethod
     def pretraining(cls, **changes: Any) -> Settings:

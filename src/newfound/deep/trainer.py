@@ -26,7 +26,7 @@ from newfound.deep.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from newfound.deep.engine import gather, share_of, start_engine, whole_order
+from newfound.deep.engine import gather, start_engine, whole_order
 from newfound.deep.estep import (
     Prototypes,
     known_count,
@@ -39,9 +39,10 @@ from newfound.deep.feed import Feed
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Batch, Method, PrototypicalContrast
 from newfound.deep.network import Network
+from newfound.deep.pairs import FreshViews, StoredViews
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
-from newfound.deep.views import Views, draw
+from newfound.deep.views import Views
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.files import write_atomically
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
@@ -198,6 +199,7 @@ class _Loop:
             backbone.compile()
         self.wrapped, self.optimiser = self.fabric.setup(self.network, self.optimiser)
         self.feed = Feed(pixels, self.fabric.device)
+        self.stored: StoredViews | None = None
         self.extractor = Extractor(
             backbone, self.views, self.feed, self.fabric, keep_inputs=settings.token_cache
         )
@@ -334,10 +336,10 @@ class _Loop:
         losses = torch.zeros(len(rows), device=self.fabric.device)
         torch.manual_seed(_seed_of(settings.seed, epoch))  # chance inside the network
         self.wrapped.train()
-        shares = [share_of(batch, self.fabric) for batch in rows]
-        for i, images in enumerate(self.feed.batches(shares)):
+        pairs = self._pairs(listener)
+        for i, two in enumerate(pairs.batches(rows, epoch)):
             whole = self._put(whole_order(rows[i], self.fabric))
-            z, h = self._forward(images, epoch, i, len(whole))
+            z, h = self._forward(two, past_frozen_part=pairs.past_frozen_part)
             batch = Batch(
                 z,
                 h,
@@ -356,15 +358,27 @@ class _Loop:
             listener.batch(epoch, i + 1, len(rows))
         return self._mean_loss(losses.cpu().numpy(), epoch)
 
-    def _forward(self, images: Tensor, epoch: int, i: int, n_rows: int) -> tuple[Tensor, Tensor]:
-        """Features (2, n, d) and head outputs (2, n, p) of two random views, of all processes."""
-        draws = draw(n_rows, seed=self.settings.seed, epoch=epoch, batch=i)
-        mine = share_of(np.arange(n_rows), self.fabric)
-        two = self.views.random(torch.cat([images, images]), np.concatenate(draws[:, mine]))
-        if two.device.type == "cuda":
-            two = two.contiguous(memory_format=torch.channels_last)
-        z, h = self.wrapped(two)
-        shape = (2, len(images), -1)
+    def _pairs(self, listener: Listener) -> FreshViews | StoredViews:
+        """Where views come from; the store is filled at its first use."""
+        settings = self.settings
+        if settings.n_stored_views == 0:
+            return FreshViews(self.views, self.feed, self.fabric, seed=settings.seed)
+        if self.stored is None:
+            listener.say("Putting views through the frozen part")
+            self.stored = StoredViews(
+                self.network.backbone,
+                self.views,
+                self.feed,
+                self.fabric,
+                n_views=settings.n_stored_views,
+                seed=settings.seed,
+            )
+        return self.stored
+
+    def _forward(self, two: Tensor, *, past_frozen_part: bool) -> tuple[Tensor, Tensor]:
+        """Features (2, n, d) and head outputs (2, n, p) of two views, of all processes."""
+        z, h = self.wrapped(two, past_frozen_part=past_frozen_part)
+        shape = (2, len(two) // 2, -1)
         return gather(z.view(shape), self.fabric, 1), gather(h.view(shape), self.fabric, 1)
 
     def _put(self, values: Ints) -> Tensor:

@@ -109,10 +109,10 @@ def _put(values: Floats, device: torch.device) -> Tensor:
     return torch.from_numpy(values).to(device, non_blocking=True)
 
 
-def draw(n_images: int, *, seed: int, epoch: int, batch: int) -> Floats:
-    """Random numbers for two views of each image of a batch, shape (2, n, 11)."""
+def draw(n_images: int, *, seed: int, epoch: int, batch: int, n_views: int = 2) -> Floats:
+    """Random numbers for the views of each image of a batch, shape (n_views, n, 11)."""
     rng = np.random.default_rng([seed, epoch, batch])
-    return rng.random((2, n_images, _N_DRAWS), dtype=np.float32)
+    return rng.random((n_views, n_images, _N_DRAWS), dtype=np.float32)
 
 
 def _windows(views: Views, draws: Floats, stored_size: int) -> Floats:
