@@ -26,7 +26,7 @@ app = typer.Typer(
 
 
 @contextmanager
-def _clear_errors() -> Iterator[None]:
+def clear_errors() -> Iterator[None]:
     """Show what a person can mend as one line and exit code 2, without a traceback."""
     try:
         yield
@@ -66,7 +66,7 @@ def count(
     from newfound.features import load_features
     from newfound.mixture.counting import count_categories
 
-    with _clear_errors():
+    with clear_errors():
         X, y = load_features(file)
         with Console(stderr=True).status(f"Counting in {len(X):,} rows …"):
             found = count_categories(X, y, level=level, random_state=seed)
@@ -81,8 +81,18 @@ def count(
     )
 
 
-def _with_settings(base: Settings) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for every setting, with the values of `base` as defaults."""
+def with_settings(
+    base: Settings, without: frozenset[str] = frozenset()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for every setting, with the values of `base` as defaults.
+
+    Parameters
+    ----------
+    base : Settings
+        Where the defaults are from.
+    without : frozenset of str
+        Settings that get no option.
+    """
 
     def add_options(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())
@@ -98,6 +108,7 @@ def _with_settings(base: Settings) -> Callable[[Callable[..., None]], Callable[.
                 ],
             )
             for item in fields(Settings)
+            if item.name not in without
         ]
         parameters = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
         command.__signature__ = inspect.Signature([*parameters, *added])  # type: ignore[attr-defined]
@@ -129,7 +140,7 @@ Out = Annotated[Path, typer.Option(help="Folder of the run; an interrupted one g
 
 
 @app.command()
-@_with_settings(Settings())
+@with_settings(Settings())
 def train(
     context: typer.Context,
     pictures: Pictures,
@@ -144,8 +155,8 @@ def train(
     """Learn representation and categories of pictures together: the paper's Algorithm 1."""
     from newfound.training import train_on_pictures
 
-    with _clear_errors():
-        given = {name: value for name, value in settings.items() if _is_given(context, name)}
+    with clear_errors():
+        given = {name: value for name, value in settings.items() if is_given(context, name)}
         chosen = Settings.paper(**given) if paper else Settings(**given)
         collection, trained = train_on_pictures(pictures, labels, chosen, out)
     mixture = trained.mixture
@@ -159,19 +170,19 @@ def train(
     print(f"Categories of all pictures: {out / 'assignments.csv'}. Epochs: {out / 'history.png'}.")
 
 
-def _is_given(context: typer.Context, name: str) -> bool:
+def is_given(context: typer.Context, name: str) -> bool:
     """Whether a person wrote the option, be it with the value that it has anyway."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"
 
 
 @app.command()
-@_with_settings(Settings.pretraining())
+@with_settings(Settings.pretraining())
 def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: Any) -> None:
     """Learn features of pictures from nothing, without any label."""
     from newfound.training import train_on_pictures
 
-    with _clear_errors():
+    with clear_errors():
         train_on_pictures(pictures, None, Settings(**settings), out, pretraining=True)
     print(f"Use the features with: newfound train … --weights {out / 'backbone.safetensors'}")
 
@@ -207,7 +218,7 @@ def discover(
     """Find the categories that the labels don't have yet: the main job."""
     from newfound.discovery import discover
 
-    with _clear_errors(), _steps() as progress:
+    with clear_errors(), _steps() as progress:
         result = discover(
             source,
             labels,
@@ -235,7 +246,7 @@ def embed(
     """Encode pictures and stop there: features for `count`, `discover` or your own code."""
     from newfound.embedding import embed
 
-    with _clear_errors(), _steps() as progress:
+    with clear_errors(), _steps() as progress:
         encoded = embed(pictures, labels, out, encoder=encoder, progress=progress)
     n_rows, n_columns = encoded.features.shape
     print(f"{n_rows:,} × {n_columns} features by {encoded.encoder}: {out}")
@@ -257,7 +268,7 @@ def predict(
     from newfound.assignments import write_csv
     from newfound.discovery import predict
 
-    with _clear_errors(), _steps() as progress:
+    with clear_errors(), _steps() as progress:
         table = predict(run, more, progress=progress)
         write_csv(table, out)
     n_novel = int((table["kind"] == "novel").sum())
@@ -280,7 +291,7 @@ def update(
     from newfound.report.changes import write_changes
 
     target = out or run
-    with _clear_errors(), _steps() as progress:
+    with clear_errors(), _steps() as progress:
         result, changes = update(run, more, labels, out=out, progress=progress)
         _write_report(result, target, progress)
         write_changes(changes, target / "changes.html")
@@ -294,7 +305,7 @@ def report(run: Run) -> None:
     """Draw the page of a run again."""
     from newfound.assignments import read_result
 
-    with _clear_errors(), _steps() as progress:
+    with clear_errors(), _steps() as progress:
         _write_report(read_result(run), run, progress)
     print(f"Report: {run / 'report.html'}")
 
@@ -309,7 +320,7 @@ def export(
     from newfound.assignments import read_result
     from newfound.export import export
 
-    with _clear_errors():
+    with clear_errors():
         print(f"Written: {export(read_result(run), to, out)}")
 
 
@@ -322,7 +333,7 @@ def demo(
     """Find the digits that nobody labelled: 1,797 pictures, 5 of 10 classes known."""
     from newfound.demo import run_demo
 
-    with _clear_errors(), _steps() as progress:
+    with clear_errors(), _steps() as progress:
         shown = run_demo(out, seed=seed, epochs=epochs, progress=progress)
         _write_report(shown.result, shown.run, progress)
     table = Table(title="Categories found in 1,797 pictures of digits")

@@ -13,6 +13,7 @@ from torch import nn
 
 from newfound.deep import vision, weights
 from newfound.deep.backbone import load_backbone, load_encoder
+from newfound.deep.network import Network
 from newfound.deep.vision import timm
 from newfound.errors import DiscoveryWarning, InputError
 
@@ -83,6 +84,74 @@ def test_the_parts_together_are_the_whole(model):
         torch.testing.assert_close(backbone(x), features)
     assert features.shape == (3, backbone.n_features)
     assert not torch.allclose(features[0], features[1])
+
+
+@pytest.mark.parametrize("model", [*FAMILIES, "eva02_tiny_patch14_224"])
+@pytest.mark.parametrize("trainable", ["last", "all"])
+def test_a_map_that_is_pooled_is_the_feature(model, trainable):
+    size = 28 if model.startswith("eva") else 64
+    backbone = small(model, size, trainable=trainable).eval()
+    x = images(backbone)
+    with torch.no_grad():
+        map = backbone.map(backbone.before(x))
+        torch.testing.assert_close(map, backbone.network.forward_features(x), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(backbone.pool(map), backbone(x))
+
+
+@pytest.mark.parametrize(
+    ("model", "n_places", "n_channels"),
+    [
+        ("test_vit", 16, 64),  # without the class token
+        ("test_resnet", 4, 96),
+        ("test_convnext", 4, 64),
+        ("mobilenetv3_small_050", 4, 288),
+        ("swin_tiny_patch4_window7_224", 49, 768),  # channels come last
+    ],
+)
+def test_a_map_has_a_vector_for_each_place(model, n_places, n_channels):
+    backbone = small(model, trainable="last").eval()
+    with torch.no_grad():
+        map = backbone.map(backbone.before(images(backbone)))
+        places = backbone.locations(map)
+    assert places.shape == (3, n_places, n_channels)
+    if model == "test_vit":
+        assert torch.equal(places, map[:, 1:])
+    elif model.startswith("swin"):
+        assert torch.equal(places[1, 9], map[1, 1, 2])
+    else:
+        assert torch.equal(places[1, 2], map[1, :, 1, 0])
+
+
+def test_the_mean_over_the_places_of_a_cnn_is_its_feature():
+    backbone = small("test_resnet").eval()
+    x = images(backbone)
+    with torch.no_grad():
+        places = backbone.locations(backbone.map(backbone.before(x)))
+        torch.testing.assert_close(places.mean(dim=1), backbone(x))
+
+
+class WantsMap(nn.Module):
+    """A head that says so."""
+
+    takes_map = True
+
+    def forward(self, features, places=None):
+        return features if places is None else features + places.sum(dim=1)
+
+
+@pytest.mark.parametrize("model", ["test_vit", "test_resnet"])
+@pytest.mark.parametrize("past_frozen_part", [False, True])
+def test_a_head_gets_the_map_if_it_wants_it(model, past_frozen_part):
+    backbone = small(model, trainable="last").eval()
+    x = images(backbone)
+    inputs = backbone.before(x) if past_frozen_part else x
+    with torch.no_grad():
+        features, plain = backbone(x), Network(backbone, nn.Identity())
+        places = backbone.locations(backbone.map(backbone.before(x)))
+        z, h = Network(backbone, WantsMap())(inputs, past_frozen_part=past_frozen_part)
+        torch.testing.assert_close(h, features + places.sum(dim=1))
+        torch.testing.assert_close(z, nn.functional.normalize(features, dim=1))
+        torch.testing.assert_close(plain(inputs, past_frozen_part=past_frozen_part)[1], features)
 
 
 @pytest.mark.parametrize("model", FAMILIES)

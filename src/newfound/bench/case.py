@@ -80,7 +80,10 @@ class Record:
     case : Case
         What was run.
     split : str
-        Checksum of rows, labels and true classes.
+        Checksum of labels and true classes.
+    layout : str
+        How the data set was stored, which decides the order of its rows: "official",
+        "class folders" or "features".
     n_labelled, n_unlabelled : int
         |D^l| and |D^u|.
     n_known, n_novel_true : int
@@ -136,6 +139,7 @@ class Record:
     machine: str
     versions: dict[str, str]
     date: str
+    layout: str = "official"
     protocol: str = "transductive on the training split, one match over all unlabelled images"
 
     def as_dict(self) -> dict[str, Any]:

@@ -38,6 +38,8 @@ class BenchMethod(ABC):
         Where training keeps its checkpoints; the same folder again goes on with the same run.
     listener : Listener, optional
         Told of every batch and epoch.
+    n_starts : int, default=100
+        Starts of semi-supervised k-means, where there is one.
 
     Attributes
     ----------
@@ -45,6 +47,8 @@ class BenchMethod(ABC):
         Cluster of each row.
     n_components_ : int
         K that was used or found.
+    k_source_ : str
+        Where K came from.
     features_ : ndarray of shape (n, d)
         What the rows were clustered by: the finished features, or those given.
     history_ : list of Epoch
@@ -53,12 +57,22 @@ class BenchMethod(ABC):
 
     title: ClassVar[str]
     source: ClassVar[str]
+    #: Whether it clusters finished features, too.
     takes_features: ClassVar[bool] = False
-    takes_images: ClassVar[bool] = True
-    finds_k: ClassVar[bool] = False
+    #: Whether it trains, and whether its training is the same whatever K is.
+    learns: ClassVar[bool] = True
+    learns_without_k: ClassVar[bool] = False
+    #: Whether principal directions make a difference, and whether the paper's main row has them.
+    uses_pca: ClassVar[bool] = False
+    pca_by_default: ClassVar[bool] = False
+    #: Options of its own: "joint", "prototypes".
+    variants: ClassVar[frozenset[str]] = frozenset()
+    #: Whether it finds K itself.
+    finds_k: bool = False
 
     labels_: Ints
     n_components_: int
+    k_source_: str
     features_: Floats
     history_: list[Epoch]
 
@@ -69,7 +83,9 @@ class BenchMethod(ABC):
         settings: Settings,
         folder: Path,
         listener: Listener | None = None,
+        n_starts: int = 100,
     ) -> None:
+        self.n_starts = n_starts
         self.n_components = n_components
         self.settings = settings
         self.folder = folder
@@ -88,6 +104,7 @@ class BenchMethod(ABC):
         codes = encode_labels(y, len(X)).codes
         if self.n_components is None and not self.finds_k:
             raise InputError(f"{self.title} cannot find K; give n_components.")
+        self.k_source_ = "mixture" if self.n_components is None else "given"
         if X.ndim == 4:
             self._fit_images(X, codes)
         elif self.takes_features:

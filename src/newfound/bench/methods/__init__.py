@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from newfound.bench.method import BenchMethod
 from newfound.errors import InputError
+
+if TYPE_CHECKING:
+    from newfound.bench.method import BenchMethod
 
 #: Id on the command line → module and class.
 _HOMES = {

@@ -1,0 +1,159 @@
+"""A data set of the benchmark: true classes, which of them are known, and images or features."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound.arrays import Ints
+from newfound.deep.cache import cache_pictures
+from newfound.errors import InputError, require
+from newfound.files import whole_file
+from newfound.pictures import square_pixels
+
+Progress: TypeAlias = Callable[[int, int], object]
+
+#: Images that are resized, then written: what is held in memory.
+_CHUNK_ROWS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class DataSet:
+    """Rows with their true classes, in the order that the split draws from.
+
+    Attributes
+    ----------
+    name : str
+        Id, as on the command line, or the name of a file of features without its ending.
+    truth : ndarray of int64, shape (n,)
+        Class of each row, as a place in `class_names`.
+    class_names : tuple of str
+        In the official order where the field's class numbers need it.
+    known : tuple of int
+        The field's Old classes, ascending.
+    paths : list of Path or None
+        Image files, one a row.
+    array : ndarray or None
+        Instead of files: images of uint8, shape (n, 3, s, s), or features, shape (n, d).
+    layout : str
+        Where the order of the rows comes from: "official", "class folders" or "features". The
+        same images in another order give another draw of labels.
+    complete : bool
+        Whether all images are there.
+    n_labelled, n_unlabelled : int or None
+        |D^l| and |D^u| that the field's split of the complete data set has, where they are known.
+    """
+
+    name: str
+    truth: Ints = field(repr=False)
+    class_names: tuple[str, ...] = field(repr=False)
+    known: tuple[int, ...] = field(repr=False)
+    paths: list[Path] | None = field(default=None, repr=False)
+    array: npt.NDArray[Any] | None = field(default=None, repr=False)
+    layout: str = "official"
+    complete: bool = True
+    n_labelled: int | None = None
+    n_unlabelled: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.truth)
+
+    @property
+    def n_classes(self) -> int:
+        """K, known and novel together."""
+        return len(self.class_names)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the rows are finished features, not images."""
+        return self.array is not None and self.array.ndim == 2
+
+    def pixels(
+        self, size: int, folder: Path, progress: Progress | None = None
+    ) -> npt.NDArray[np.uint8]:
+        """All images as squares: the shorter side is scaled (bicubic) and the centre cropped.
+
+        Parameters
+        ----------
+        size : int
+            Side of the squares, in pixels.
+        folder : Path
+            Where the squares are kept for the next call; one folder for each data set and size.
+            Not used where the images are in memory and have this size already.
+        progress : callable, optional
+            Called with the number of images that are done, and of all, now and then.
+
+        Returns
+        -------
+        ndarray of uint8, shape (n, 3, size, size)
+            Mapped from a file where it had to be made; not writable then.
+
+        Raises
+        ------
+        InputError
+            If the rows are features, an image cannot be read, or the disk is full.
+        """
+        if size < 1:
+            raise InputError(f"The images cannot have {size} pixels a side. Give 1 or more.")
+        if self.paths is not None:
+            return self._pixels_of_files(self.paths, size, folder, progress)
+        assert self.array is not None
+        if self.has_features:
+            raise InputError(
+                f"{self.name} holds finished features of {self.array.shape[1]} numbers, no images. "
+                "Choose a method that takes features, or a data set of images."
+            )
+        if self.array.shape[2:] == (size, size):
+            return self.array
+        return _resized(self.array, size, folder, self.name, progress or (lambda done, total: None))
+
+    def _pixels_of_files(
+        self, paths: list[Path], size: int, folder: Path, progress: Progress | None
+    ) -> npt.NDArray[np.uint8]:
+        ids = [f"{path.parent.name}/{path.name}" for path in paths]
+        cache = cache_pictures(paths, size, folder, ids=ids, progress=progress)
+        if cache.skipped:
+            listed = "\n".join(f"  {paths[row]}: {reason}" for row, reason in cache.skipped[:5])
+            raise InputError(
+                f"{len(cache.skipped)} of the {len(paths)} images of {self.name} cannot be read:\n"
+                f"{listed}\nA benchmark needs all of them: fetch these files again."
+            )
+        return cache.pixels
+
+
+def _resized(
+    images: npt.NDArray[np.uint8], size: int, folder: Path, name: str, tell: Progress
+) -> npt.NDArray[np.uint8]:
+    """Squares of another size, from a file that is made once for the same images."""
+    digest = hashlib.blake2b(np.ascontiguousarray(images).data, digest_size=8).hexdigest()
+    path = folder / f"{name}-{size}-{digest}.npy"
+    if not path.is_file():
+        with whole_file(path) as file:
+            _write_header(file, (len(images), 3, size, size))
+            for done, chunk in _resized_chunks(images, size):
+                file.write(chunk.tobytes())
+                tell(done, len(images))
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _resized_chunks(
+    images: npt.NDArray[np.uint8], size: int
+) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+    """Chunks of (n, 3, size, size), each with the number of images that are done by then."""
+    pillow = require("PIL.Image", "train")
+    for start in range(0, len(images), _CHUNK_ROWS):
+        rows = np.ascontiguousarray(images[start : start + _CHUNK_ROWS].transpose(0, 2, 3, 1))
+        squares = np.stack([square_pixels(pillow.fromarray(row), size) for row in rows])
+        yield start + len(rows), np.ascontiguousarray(squares.transpose(0, 3, 1, 2))
+
+
+def _write_header(file: IO[bytes], shape: tuple[int, ...]) -> None:
+    """The start of an .npy file of uint8, to be followed by the rows."""
+    kind = {"descr": "|u1", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, kind)

@@ -1,0 +1,161 @@
+"""Archives from the data sets' own pages: fetched, checked, unpacked, then moved into place."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import http.client
+import os
+import tarfile
+import tempfile
+import urllib.request
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from newfound.bench.datasets.dataset import Progress
+from newfound.errors import InputError
+from newfound.files import disk_errors
+
+_CHUNK_BYTES = 2**20
+_TIMEOUT_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A tar file on the network.
+
+    Attributes
+    ----------
+    url : str
+        Its address.
+    folder : str
+        The folder at its top that is kept.
+    md5 : str or None
+        Checksum that the data set's page gives; None where it gives none.
+    """
+
+    url: str
+    folder: str
+    md5: str | None = None
+
+
+def fetch_archive(archive: Archive, into: Path, progress: Progress | None = None) -> Path:
+    """Download and unpack an archive; its folder appears whole or not at all.
+
+    Parameters
+    ----------
+    archive : Archive
+        What to fetch.
+    into : Path
+        Where its folder is to lie; made if need be.
+    progress : callable, optional
+        Called with the number of bytes that are there, and of all (0: not known).
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    InputError
+        If the archive cannot be fetched, has another checksum, reaches outside its folder, does
+        not hold the folder, or the folder is there already.
+    """
+    target = into / archive.folder
+    if target.exists():
+        raise InputError(
+            f"{target} is there already, though not as a data set that can be used. Move it away "
+            "and run the same command again."
+        )
+    if not hasattr(tarfile, "data_filter"):
+        raise InputError(
+            "This Python cannot unpack archives safely. Use Python 3.10.12, 3.11.4 or newer, or "
+            f"unpack {archive.url} into {into} yourself."
+        )
+    with disk_errors(into):
+        into.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=into) as temporary:
+            packed, unpacked = Path(temporary) / "archive", Path(temporary) / "unpacked"
+            _download(archive, packed, progress or (lambda done, total: None))
+            _unpack(archive, packed, unpacked)
+            os.replace(unpacked / archive.folder, target)
+    return target
+
+
+def _download(archive: Archive, path: Path, tell: Progress) -> None:
+    """Write the archive to `path` and compare length and checksum."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with _opened(archive) as response, path.open("wb") as file:
+        total, done = int(response.headers.get("Content-Length") or 0), 0
+        while chunk := _read(archive, response):
+            file.write(chunk)
+            digest.update(chunk)
+            done += len(chunk)
+            tell(done, total)
+    if total and done != total:
+        raise InputError(
+            f"{archive.url} broke off after {done:,} of {total:,} bytes. Run the same command "
+            "again."
+        )
+    if archive.md5 is not None and digest.hexdigest() != archive.md5:
+        raise InputError(
+            f"{archive.url} has the MD5 checksum {digest.hexdigest()}, not {archive.md5}. It is "
+            "damaged or another file; nothing was unpacked. Run the same command again, or fetch "
+            "it by hand."
+        )
+
+
+@contextmanager
+def _opened(archive: Archive) -> Iterator[Any]:
+    """The open response; a redirection that leaves https is refused."""
+    try:
+        response = urllib.request.urlopen(archive.url, timeout=_TIMEOUT_SECONDS)
+    except (OSError, http.client.HTTPException) as error:
+        raise _unreachable(archive, error) from error
+    with response:
+        if archive.url.startswith("https:") and not response.url.startswith("https:"):
+            raise InputError(
+                f"{archive.url} leads to {response.url}, which is not encrypted. Fetch it by hand."
+            )
+        yield response
+
+
+def _read(archive: Archive, response: Any) -> bytes:
+    try:
+        return response.read(_CHUNK_BYTES)
+    except (OSError, http.client.HTTPException) as error:
+        raise _unreachable(archive, error) from error
+
+
+def _unreachable(archive: Archive, error: Exception) -> InputError:
+    return InputError(
+        f"{archive.url} cannot be fetched ({error}). Check the network, or fetch the archive "
+        f"elsewhere and unpack it so that the folder {archive.folder} is under the root."
+    )
+
+
+def _unpack(archive: Archive, packed: Path, unpacked: Path) -> None:
+    """Unpack files and folders that stay within `unpacked`, and nothing else."""
+    try:
+        with tarfile.open(packed) as tar:
+            tar.extractall(unpacked, filter="data")
+    except tarfile.FilterError as error:
+        raise InputError(
+            f"{archive.url} holds a member that reaches outside its folder or is no plain file "
+            f"({error}). It was not unpacked; it is not the data set."
+        ) from error
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(
+            f"{archive.url} is no readable tar archive ({error}). Run the same command again, or "
+            "fetch it by hand."
+        ) from error
+    if not (unpacked / archive.folder).is_dir():
+        held = ", ".join(sorted(path.name for path in unpacked.glob("*"))[:5]) or "nothing"
+        raise InputError(
+            f"{archive.url} holds {held}, but no folder {archive.folder}. It is not the data set."
+        )

@@ -1,0 +1,65 @@
+"""GPC as this project has it: the whole loop, with K unknown or given."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound.arrays import Floats, Ints
+from newfound.bench.method import BenchMethod
+from newfound.bench.methods.prototypes import Clustering, OtherPrototypes
+from newfound.deep.estep import mixture_for
+from newfound.deep.method import PrototypicalContrast
+from newfound.deep.settings import Settings
+
+
+class GPC(BenchMethod):
+    """The mixture finds K and the prototypes, the prototypical loss learns around them.
+
+    Departures
+    ----------
+    - All of `docs/deviations.md`.
+    """
+
+    title = "GPC (ours)"
+    source = "Zhao, Wen and Han, ICCV 2023; this project"
+    takes_features = True
+    finds_k = True
+    uses_pca = True
+    pca_by_default = True
+
+    variants = frozenset({"prototypes"})
+
+    def __init__(
+        self, *args: Any, prototypes: Literal["mixture"] | Clustering = "mixture", **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.prototypes = prototypes
+        self.finds_k = prototypes in ("mixture", "dbscan")
+
+    def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
+        self.settings = self.loop_settings()
+        if self.prototypes == "mixture":
+            mixture = self._train(PrototypicalContrast(self.settings), pixels, codes).mixture
+            assert mixture is not None
+            self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+            return
+        learner = OtherPrototypes(self.settings, self.prototypes, self.n_components)
+        self._train(learner, pixels, codes)
+        clusters = learner.partition(
+            self.features_, codes, None, moves=True, seed=self.settings.seed, count=None
+        )
+        self.labels_, self.n_components_ = clusters.labels, clusters.n_components
+        if self.n_components is None:
+            self.k_source_ = self.prototypes
+
+    def _fit_features(self, X: Floats, codes: Ints) -> None:
+        settings = self.loop_settings()
+        mixture = mixture_for(settings, X.shape[1], random_state=settings.seed).fit(X, codes)
+        self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+
+    def loop_settings(self) -> Settings:
+        """Settings of the loop: K, if it is given, is part of them."""
+        return self.settings.with_changes(n_components=self.n_components)

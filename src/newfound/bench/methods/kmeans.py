@@ -1,0 +1,38 @@
+"""k-means on the features of the start: the row that every method has to beat."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans as ScikitKMeans
+
+from newfound.arrays import Floats, Ints
+from newfound.bench.method import BenchMethod
+from newfound.bench.start import start_features, to_cluster
+
+#: Starts; the one with the least inertia counts.
+N_STARTS = 10
+
+
+class KMeans(BenchMethod):
+    """k-means of all rows at unit length; labels are not read.
+
+    Departures
+    ----------
+    - None; the paper does not say how many starts it has. Here they are 10.
+    """
+
+    title = "k-means"
+    source = "MacQueen 1967; as in Vaze et al., Generalized Category Discovery, CVPR 2022"
+    takes_features = True
+    learns = False
+    uses_pca = True
+
+    def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
+        self.features_, self.history_ = start_features(pixels, self.settings), []
+        self._fit_features(self.features_, codes)
+
+    def _fit_features(self, X: Floats, codes: Ints) -> None:
+        k_means = ScikitKMeans(self.n_components, n_init=N_STARTS, random_state=self.settings.seed)
+        self.labels_ = k_means.fit_predict(to_cluster(X, self.settings))
+        self.n_components_ = k_means.n_clusters

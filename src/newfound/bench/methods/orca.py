@@ -1,0 +1,191 @@
+"""ORCA: known classes are held back while the network is still unsure of the novel ones."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from newfound.bench.method import Classifier, ClassifierLearner
+from newfound.bench.methods.simgcd import CosineClassifier, entropy_gap, labelled_cross_entropy
+from newfound.deep.method import Batch
+
+#: s, by which cosines are multiplied.
+SCALE = 10.0
+#: The most that is added to the cosine of the true class.
+MARGIN_MAX = 0.5
+#: η₁ and η₂, the weights of the pairs and of the regulariser.
+PAIR_WEIGHT = ENTROPY_WEIGHT = 1.0
+
+
+class ORCA(Classifier):
+    """ORCA: pairs of neighbours, labels with an adaptive margin, and all classes in use.
+
+    With cosines of features and prototypes times s = 10 as logits, pᵢ = softmax(s cos(zᵢ, c)) in
+    the first view and pᵢ′ in the second, L = η₁ L_P + L_S + η₂ R, η₁ = η₂ = 1:
+
+    L_P = -1/n Σᵢ Σⱼ wᵢⱼ log ⟨pᵢ, pⱼ′⟩, where a labelled row i is paired with the other rows j of
+    its class in the batch, wᵢⱼ = 1 / their number (or with itself if it is the only one), and an
+    unlabelled row with the one of all other rows whose feature has the largest cosine with its own;
+    L_S = -1/n^l Σᵢ log [e^{s(cosᵢ,y + λū)} / (e^{s(cosᵢ,y + λū)} + Σ_{k≠y} e^{s cosᵢ,k})] over
+    the labelled rows, with ū the mean of 1 - max_k p over unlabelled rows and λū at most 0.5: as
+    long as ū is high, a known class need not be learnt well to have a low loss;
+    R = KL(p̄ ‖ uniform) = log K - H(p̄) with the mean p̄ of p over the batch.
+
+    A row belongs to the prototype that is nearest to its feature.
+
+    Departures
+    ----------
+    - A labelled row is paired with all other rows of its class in equal parts; the authors draw
+      one of them. The expectation is the same, and nothing depends on the order of a batch.
+    - ū is the mean over the first views in the epoch before, while the weights move; the authors
+      run the network over all unlabelled images between epochs. In the first epoch ū is 1, and
+      the margin 0.5.
+    - Batches of 64 labelled and 64 unlabelled images; the authors' hold 512, labelled and
+      unlabelled ones in proportion. The nearest neighbour in a smaller batch is less often of the
+      same class.
+    - SGD with the cosine of all methods in place of two steps at epochs 140 and 180, and the
+      weight decay of all methods.
+    """
+
+    title: ClassVar[str] = "ORCA"
+    source: ClassVar[str] = "Cao, Brbić, Leskovec: Open-World Semi-Supervised Learning. ICLR 2022"
+
+    def learner(self, n_known: int, n_components: int) -> ORCALearner:
+        """What is learnt."""
+        return ORCALearner(self.settings, n_known, n_components)
+
+
+class ORCALearner(ClassifierLearner):
+    """The head and the loss of ORCA."""
+
+    def head(self, n_features: int) -> nn.Module:
+        """Cosines with K prototypes."""
+        self._head = _Head(n_features, self.n_components)
+        return self._head
+
+    def logits(self, h: Tensor) -> Tensor:
+        """Cosines with the prototypes."""
+        return h.float()
+
+    def loss(self, batch: Batch) -> Tensor:
+        """L = η₁ L_P + L_S + η₂ R; keeps the uncertainty of the unlabelled rows."""
+        logits = SCALE * self.logits(batch.h)
+        first, second = logits.softmax(dim=-1)
+        self._head.start_epoch(batch.epoch)
+        margin = self._head.uncertainty.clamp(max=MARGIN_MAX)
+        supervised = labelled_cross_entropy(
+            with_margin(logits[0], batch.codes, margin), batch.codes
+        )
+        pairs = pair_loss(first, second, pair_weights(batch.z[0].detach(), batch.codes))
+        self._head.add(first.detach(), batch.codes < 0)
+        return PAIR_WEIGHT * pairs + supervised + ENTROPY_WEIGHT * entropy_gap(first)
+
+
+class _Head(nn.Module):
+    """A cosine classifier, and how uncertain it is about unlabelled rows.
+
+    `uncertainty` is ū of the last whole epoch; `total` and `count` are the sums for the epoch
+    that is under way, `epoch`.
+    """
+
+    uncertainty: Tensor
+    total: Tensor
+    count: Tensor
+    epoch: Tensor
+
+    def __init__(self, n_features: int, n_components: int) -> None:
+        super().__init__()
+        self.classifier = CosineClassifier(n_features, n_components)
+        self.register_buffer("uncertainty", torch.tensor(1.0))
+        self.register_buffer("total", torch.tensor(0.0))
+        self.register_buffer("count", torch.tensor(0))
+        self.register_buffer("epoch", torch.tensor(-1))
+
+    def forward(self, features: Tensor) -> Tensor:
+        cosines: Tensor = self.classifier(features)
+        return cosines
+
+    @torch.no_grad()
+    def start_epoch(self, epoch: int) -> None:
+        """With a new epoch, take the mean of the one before, if it had an unlabelled row."""
+        goes_on = self.epoch == epoch
+        keep = goes_on | (self.count == 0)
+        mean = self.total / self.count.clamp(min=1)
+        self.uncertainty.copy_(torch.where(keep, self.uncertainty, mean))
+        self.total.mul_(goes_on)
+        self.count.mul_(goes_on)
+        self.epoch.fill_(epoch)
+
+    @torch.no_grad()
+    def add(self, probabilities: Tensor, unlabelled: Tensor) -> None:
+        """Add the rows of a batch to the sums."""
+        doubt = 1 - probabilities.amax(dim=-1)
+        self.total.add_(torch.where(unlabelled, doubt, 0).sum())
+        self.count.add_(unlabelled.sum())
+
+
+def with_margin(logits: Tensor, codes: Tensor, margin: Tensor) -> Tensor:
+    """Logits with s·margin added for the class of each labelled row.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n, K)
+        Cosines times s.
+    codes : Tensor of int, shape (n,)
+        Known class of each row or -1.
+    margin : Tensor
+        Scalar.
+
+    Returns
+    -------
+    Tensor of shape (n, K)
+        Logits.
+    """
+    is_class = codes[:, None] == torch.arange(logits.shape[1], device=codes.device)
+    return logits + SCALE * margin * is_class
+
+
+def pair_weights(z: Tensor, codes: Tensor) -> Tensor:
+    """Which rows are taken for rows of one class.
+
+    Parameters
+    ----------
+    z : Tensor of shape (n, d)
+        Features at unit length.
+    codes : Tensor of int, shape (n,)
+        Known class of each row or -1.
+
+    Returns
+    -------
+    Tensor of shape (n, n)
+        Row i shares out 1: a labelled row among the others of its class, or to itself if it is
+        the only one; an unlabelled row to the nearest other row.
+    """
+    itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
+    nearest = (z @ z.T).masked_fill(itself, -torch.inf).argmax(dim=1)
+    is_nearest = nearest[:, None] == torch.arange(len(z), device=z.device)
+    same = (codes[:, None] == codes) & ~itself
+    same = torch.where(same.any(dim=1, keepdim=True), same, itself)
+    chosen = torch.where(codes[:, None] >= 0, same, is_nearest)
+    return chosen / chosen.sum(dim=1, keepdim=True)
+
+
+def pair_loss(first: Tensor, second: Tensor, weights: Tensor) -> Tensor:
+    """Binary cross-entropy of pairs that are taken for one class, -log ⟨pᵢ, pⱼ′⟩.
+
+    Parameters
+    ----------
+    first, second : Tensor of shape (n, K)
+        Predictions for the two views.
+    weights : Tensor of shape (n, n)
+        Of the pairs; each row sums to 1.
+
+    Returns
+    -------
+    Tensor
+        Scalar, the mean over rows.
+    """
+    agreement = (first @ second.T).clamp(min=1e-30)
+    return -(weights * agreement.log()).sum() / len(first)

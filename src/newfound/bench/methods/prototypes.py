@@ -1,0 +1,67 @@
+"""GPC with prototypes by another clustering than the mixture (the paper's Table 7a)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from newfound.arrays import Floats, Ints
+from newfound.deep.estep import Clusters, mixture_space
+from newfound.deep.method import PrototypicalContrast
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
+from newfound.mixture.counting import CategoryCount
+from newfound.mixture.kmeans import SemiSupervisedKMeans
+
+Clustering = Literal["dbscan", "ward", "kmeans"]
+
+
+class OtherPrototypes(PrototypicalContrast):
+    """GPC's losses around prototypes of DBSCAN, Ward or semi-supervised k-means.
+
+    All of them keep rows of one class together and rows of two classes apart, in the space of the
+    mixture, and are run where the mixture would split and merge.
+
+    Parameters
+    ----------
+    settings : Settings
+        Of the loop.
+    clustering : {"dbscan", "ward", "kmeans"}
+        What finds the prototypes.
+    n_components : int or None
+        K; DBSCAN finds its own.
+    """
+
+    def __init__(
+        self, settings: Settings, clustering: Clustering, n_components: int | None
+    ) -> None:
+        super().__init__(settings)
+        if n_components is None and clustering != "dbscan":
+            raise InputError(f"Prototypes by {clustering} need n_components.")
+        self.clustering = clustering
+        self.n_components = n_components
+
+    def partition(
+        self,
+        X: Floats,
+        codes: Ints,
+        labels: Ints | None,
+        *,
+        moves: bool,
+        seed: int,
+        count: CategoryCount | None,
+    ) -> Clusters:
+        """Cluster anew where components may change, else go on from the last partition."""
+        if labels is not None and not moves:
+            return super().partition(X, codes, labels, moves=moves, seed=seed, count=count)
+        V, projection = mixture_space(X, codes, self.settings)
+        found = self._clusterer(seed).fit(V, codes)
+        return Clusters(found.labels_, found.n_known_, V, found.prototypes_, projection)
+
+    def _clusterer(self, seed: int) -> Any:
+        if self.clustering == "dbscan":
+            return ConstrainedDBSCAN()
+        assert self.n_components is not None
+        if self.clustering == "ward":
+            return ConstrainedWard(self.n_components, random_state=seed)
+        return SemiSupervisedKMeans(self.n_components, random_state=seed)

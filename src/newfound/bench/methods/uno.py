@@ -1,0 +1,191 @@
+"""UNO+: one objective for labels and for pseudo-labels that are dealt out evenly."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from newfound.bench.method import Classifier, ClassifierLearner
+from newfound.bench.methods.simgcd import CosineClassifier
+from newfound.deep.method import Batch
+
+TEMPERATURE = 0.1
+#: Heads for the novel classes, and as many again with three times the outputs.
+N_HEADS, OVERCLUSTERING = 4, 3
+#: Of the Sinkhorn-Knopp algorithm.
+EPSILON, N_ITERATIONS = 0.05, 3
+
+
+class UNO(Classifier):
+    """UNO+: swapped prediction with labels and evenly dealt pseudo-labels in one cross-entropy.
+
+    A known head of K^l prototypes sees the unit-length feature z. Each of H = 4 novel heads has
+    an MLP g_h of its own and K^n = K - K^l prototypes, and each of 4 over-clustering heads three
+    times as many. Prototypes are of unit length, and the outputs of each head stand beside those
+    of the known one: l_h = [C·z, C_h·g_h(z)], p_h = softmax(l_h / 0.1).
+
+    A labelled row's target t is its one-hot class. The targets of the unlabelled rows of a batch
+    are the plan Q that deals them out evenly over ALL outputs, known ones too (the "+"),
+    max_Q Tr(Q l_h) + ε H(Q), Q 1 = 1, Qᵀ 1 = n^u / K, by 3 iterations of Sinkhorn-Knopp with
+    ε = 0.05. Each view is predicted from the other one's target,
+
+    L_h = 1/2n Σᵢ [ℓ(tᵢ′, pᵢ) + ℓ(tᵢ, pᵢ′)], with the cross-entropy ℓ,
+
+    and L is the mean over all heads. The novel head with the least loss over the last epoch
+    names the clusters.
+
+    Departures
+    ----------
+    - No supervised pretraining on the known classes first, and no small crops: all methods start
+      from the same weights and see two views.
+    - Batches of 64 labelled and 64 unlabelled images; the authors' are of 256 or 512, drawn from
+      all images. Where K is more than 64, a plan deals less than one row to an output.
+    - SGD, learning rate and its cosine are those of all methods, without the linear warm-up.
+    - Prototypes are brought to unit length in the forward pass, with the gradient through it, in
+      place of a projection before each step.
+    - Batch statistics in the MLPs are over both views together, and the MLPs are narrower for a
+      backbone with fewer than 512 features.
+    - 4 heads, as in the authors' commands for CIFAR.
+    """
+
+    title: ClassVar[str] = "UNO+"
+    source: ClassVar[str] = (
+        "Fini, Sangineto, Lathuilière, Zhong, Nabi, Ricci: A Unified Objective for Novel Class "
+        "Discovery. ICCV 2021; adapted as in Vaze, Han, Vedaldi, Zisserman: Generalized Category "
+        "Discovery. CVPR 2022"
+    )
+
+    def learner(self, n_known: int, n_components: int) -> UNOLearner:
+        """What is learnt."""
+        return UNOLearner(self.settings, n_known, n_components)
+
+
+class UNOLearner(ClassifierLearner):
+    """The heads and the loss of UNO+."""
+
+    def head(self, n_features: int) -> nn.Module:
+        """Known prototypes, novel heads and over-clustering heads, side by side."""
+        self._head = _Head(n_features, self.n_known, self.n_components - self.n_known)
+        return self._head
+
+    def logits(self, h: Tensor) -> Tensor:
+        """Cosines with the K prototypes of the head with the least loss."""
+        clusters, _ = self._cut(h.float())
+        return clusters[self._head.losses.argmin()]
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The mean over heads of swapped predictions; keeps the losses of the novel heads."""
+        clusters, over_clusters = self._cut(batch.h.float())
+        losses = swapped_prediction(clusters, batch.codes)
+        self._head.add_losses(losses.detach(), batch.epoch)
+        return (losses.mean() + swapped_prediction(over_clusters, batch.codes).mean()) / 2
+
+    def _cut(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs of each head, (H, ..., K^l + K^n) and (H, ..., K^l + 3·K^n), from (..., p)."""
+        n_novel = N_HEADS * (self.n_components - self.n_known)
+        parts = torch.split(h, [self.n_known, n_novel, OVERCLUSTERING * n_novel], dim=-1)
+        known = parts[0].expand(N_HEADS, *parts[0].shape)
+        novel, over = (
+            part.reshape(*part.shape[:-1], N_HEADS, part.shape[-1] // N_HEADS).movedim(-2, 0)
+            for part in parts[1:]
+        )
+        return torch.cat([known, novel], dim=-1), torch.cat([known, over], dim=-1)
+
+
+class _Head(nn.Module):
+    """All outputs in one row, and the sums of losses by which the novel heads are compared."""
+
+    losses: Tensor
+    epoch: Tensor
+
+    def __init__(self, n_features: int, n_known: int, n_novel: int) -> None:
+        super().__init__()
+        self.known = CosineClassifier(n_features, n_known)
+        sizes = [n_novel] * N_HEADS + [OVERCLUSTERING * n_novel] * N_HEADS
+        self.novel = nn.ModuleList(_projected_classifier(n_features, size) for size in sizes)
+        self.register_buffer("losses", torch.zeros(N_HEADS))
+        self.register_buffer("epoch", torch.tensor(-1))
+
+    def forward(self, features: Tensor) -> Tensor:
+        z = functional.normalize(features.float(), dim=1)
+        return torch.cat([self.known(z), *(head(z) for head in self.novel)], dim=1)
+
+    @torch.no_grad()
+    def add_losses(self, losses: Tensor, epoch: int) -> None:
+        """Add the losses of a batch to those of its epoch."""
+        self.losses.mul_(self.epoch == epoch).add_(losses)
+        self.epoch.fill_(epoch)
+
+
+def _projected_classifier(n_features: int, n_outputs: int) -> nn.Sequential:
+    """MLP d → 2048 → 256 and prototypes behind it, narrower for a small backbone."""
+    n_hidden, n_projected = min(2048, 4 * n_features), min(256, n_features)
+    return nn.Sequential(
+        nn.Linear(n_features, n_hidden),
+        nn.BatchNorm1d(n_hidden),
+        nn.ReLU(),
+        nn.Linear(n_hidden, n_projected),
+        CosineClassifier(n_projected, n_outputs),
+    )
+
+
+def swapped_prediction(cosines: Tensor, codes: Tensor) -> Tensor:
+    """Cross-entropy of each view with the target of the other.
+
+    Parameters
+    ----------
+    cosines : Tensor of shape (H, 2, n, K)
+        Of two views with the prototypes, known ones first, for each head.
+    codes : Tensor of int, shape (n,)
+        Known class of each row, the target of both views; -1 for a row whose target is dealt.
+
+    Returns
+    -------
+    Tensor of shape (H,)
+        Mean over rows and views.
+    """
+    unlabelled = codes < 0
+    outputs = torch.arange(cosines.shape[-1], device=codes.device)
+    given = (codes[:, None] == outputs).float()
+    target = torch.where(unlabelled[:, None], deal_evenly(cosines.detach(), unlabelled), given)
+    log_share = functional.log_softmax(cosines / TEMPERATURE, dim=-1)
+    return -(target.flip(1) * log_share).sum(dim=-1).mean(dim=(1, 2))
+
+
+def deal_evenly(
+    cosines: Tensor,
+    rows: Tensor,
+    *,
+    epsilon: float = EPSILON,
+    n_iterations: int = N_ITERATIONS,
+) -> Tensor:
+    """Soft pseudo-labels that use all outputs alike, by Sinkhorn-Knopp.
+
+    From exp(l / ε) on, columns and rows are brought to their sums by turns, rows last.
+
+    Parameters
+    ----------
+    cosines : Tensor of shape (..., n, K)
+        l.
+    rows : Tensor of bool, shape (n,)
+        Which rows share out the outputs; what the others get has no meaning.
+    epsilon : float
+        The smaller, the harder the labels.
+    n_iterations : int
+        How often.
+
+    Returns
+    -------
+    Tensor of shape (..., n, K)
+        Each row sums to 1, and each column, nearly, to the number of chosen rows / K.
+    """
+    log_plan = cosines / epsilon
+    # no weight worth the name: sums over no row at all would not be finite
+    log_weight = torch.where(rows, 0.0, -1e4)[:, None]
+    for _ in range(n_iterations):
+        log_plan = log_plan - (log_plan + log_weight).logsumexp(dim=-2, keepdim=True)
+        log_plan = log_plan.log_softmax(dim=-1)
+    return log_plan.exp()

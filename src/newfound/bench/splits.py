@@ -1,0 +1,200 @@
+"""Which rows take part and which of them are labelled: the field's split, and three variants.
+
+The field draws once, with seed 0, over all rows of the Old classes together, in the order of the
+data set; its seeds vary the training only. The same data in another order of rows (class folders
+in place of CIFAR's binary files) give another draw of the same size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from newfound.arrays import Bools, Ints
+from newfound.bench.datasets import DataSet
+from newfound.errors import InputError
+
+#: The share of the rows of Old classes that the field labels.
+_SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The rows of a data set that take part, in its order, and their labels.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (n,)
+        Row numbers in the data set, ascending.
+    y : ndarray of int64, shape (n,)
+        Class of each labelled row, -1 for the others.
+    truth : ndarray of int64, shape (n,)
+        True class of each row.
+    known : tuple of int
+        The Old classes, ascending: those that labels are drawn from. (A class so small that the
+        draw took none of its rows is Old all the same, as in the field.)
+    """
+
+    rows: Ints
+    y: Ints
+    truth: Ints
+    known: tuple[int, ...]
+
+    @property
+    def is_unlabelled(self) -> Bools:
+        """Which rows are of D^u, shape (n,)."""
+        return self.y == -1
+
+    @property
+    def n_labelled(self) -> int:
+        """|D^l|."""
+        return int(np.sum(self.y != -1))
+
+    @property
+    def n_unlabelled(self) -> int:
+        """|D^u|."""
+        return len(self.y) - self.n_labelled
+
+    @property
+    def n_known(self) -> int:
+        """K^l."""
+        return len(self.known)
+
+    @property
+    def n_novel(self) -> int:
+        """K^n: the classes that occur in D^u and are not known."""
+        return len(np.setdiff1d(self.truth[self.is_unlabelled], self.known))
+
+    @property
+    def checksum(self) -> str:
+        """12 hexadecimal digits that are the same for the same truth, labels and known classes.
+
+        They do not see which images the rows are.
+        """
+        digest = hashlib.sha256()
+        for values in (self.truth, self.y, self.known):
+            digest.update(np.asarray(values).astype("<i8").tobytes())
+        return digest.hexdigest()[:12]
+
+
+def make_split(
+    dataset: DataSet,
+    *,
+    n_old: int | None = None,
+    overlap: int | None = None,
+    labelled_only: str | None = None,
+    label_share: float = _SHARE,
+) -> Split:
+    """Hide labels as the field does; without arguments, exactly as the field does.
+
+    Parameters
+    ----------
+    dataset : DataSet
+        With the true class of each row.
+    n_old : int, optional
+        The first so many of the field's known classes stay known; the others become novel, with
+        all their rows unlabelled (Table 10). The draw is over the rows of those that stay. All
+        rows take part.
+    overlap : int, optional
+        Only the first so many known classes also occur in D^u: the rows of the other known classes
+        that would be unlabelled are left out (Table 9). The labelled rows are those of the split
+        without overlap. 0: D^u holds novel classes alone. May be combined with `n_old`.
+    labelled_only : str, optional
+        "K^l/K^n", as "50/50": what can be tried with the labelled rows alone (Table 11). The rows
+        that the field labels take part, of the first K^l + K^n known classes. The first K^l stay
+        known, with labels for a share of these rows (drawn over all of them, seed 0); the next K^n
+        lose all labels and count as novel. Known classes beyond these take no part. Cannot be
+        combined with `n_old` or `overlap`.
+    label_share : float
+        Share of the rows of known classes that are labelled, more than 0 and at most 1. With
+        `labelled_only`, of the second draw; the first takes the field's half.
+
+    Returns
+    -------
+    Split
+        Rows, labels, true classes, known classes.
+
+    Raises
+    ------
+    InputError
+        If a value is impossible, or the split of a complete data set has not the field's sizes.
+    """
+    if not 0 < label_share <= 1:
+        raise InputError(f"label_share is {label_share}; give more than 0 and at most 1.")
+    if labelled_only is not None:
+        if n_old is not None or overlap is not None:
+            raise InputError(
+                f"labelled_only={labelled_only!r} says itself which classes are known; give it "
+                "without n_old and overlap."
+            )
+        return _labelled_only(dataset, labelled_only, label_share)
+    known = dataset.known if n_old is None else _first_known(dataset, n_old)
+    rows = np.arange(len(dataset), dtype=np.int64)
+    split = _draw(dataset.truth, rows, known, label_share)
+    if n_old is None and label_share == _SHARE:
+        _check_sizes(dataset, split)
+    return split if overlap is None else _with_overlap(split, overlap)
+
+
+def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float) -> Split:
+    """One draw over the rows of all known classes together, as the field's code makes it."""
+    old = np.flatnonzero(np.isin(truth[rows], known))
+    n = int(share * len(old))
+    if n == 0:
+        raise InputError(
+            f"A share of {share} of the {len(old)} rows of the {len(known)} known classes is less "
+            "than one row. Give a larger label_share, or more data."
+        )
+    chosen = old[np.random.RandomState(0).choice(len(old), n, replace=False)]
+    y = np.full(len(rows), -1, dtype=np.int64)
+    y[chosen] = truth[rows][chosen]
+    return Split(rows, y, truth[rows], known)
+
+
+def _first_known(dataset: DataSet, n_old: int) -> tuple[int, ...]:
+    if not 1 <= n_old <= len(dataset.known):
+        raise InputError(
+            f"n_old is {n_old}, but {dataset.name} has {len(dataset.known)} known classes. Give 1 "
+            "up to that number: classes that are novel in the field stay novel."
+        )
+    return dataset.known[:n_old]
+
+
+def _with_overlap(split: Split, overlap: int) -> Split:
+    """Leave out the unlabelled rows of all known classes but the first ones."""
+    if not 0 <= overlap <= split.n_known:
+        raise InputError(
+            f"overlap is {overlap}, but there are {split.n_known} known classes. Give 0 up to "
+            "that number."
+        )
+    kept = ~(split.is_unlabelled & np.isin(split.truth, split.known[overlap:]))
+    return Split(split.rows[kept], split.y[kept], split.truth[kept], split.known)
+
+
+def _labelled_only(dataset: DataSet, text: str, share: float) -> Split:
+    """A smaller problem of the same kind, from the rows that the field labels."""
+    match = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
+    n_known, n_novel = (int(match[1]), int(match[2])) if match else (0, 0)
+    if n_known < 1 or n_novel < 1 or n_known + n_novel > len(dataset.known):
+        raise InputError(
+            f"labelled_only is {text!r}; expected two numbers of classes, as in '25/25', each 1 or "
+            f"more, together at most the {len(dataset.known)} known classes of {dataset.name}."
+        )
+    given = make_split(dataset)
+    takes_part = np.isin(given.y, dataset.known[: n_known + n_novel])
+    return _draw(dataset.truth, given.rows[takes_part], dataset.known[:n_known], share)
+
+
+def _check_sizes(dataset: DataSet, split: Split) -> None:
+    """The field's sizes, or something about the classes of this copy is not the field's."""
+    expected = (dataset.n_labelled, dataset.n_unlabelled)
+    found = (split.n_labelled, split.n_unlabelled)
+    if dataset.complete and None not in expected and found != expected:
+        raise InputError(
+            f"{dataset.name} splits into {found[0]:,} labelled and {found[1]:,} unlabelled images; "
+            f"in the field it is {expected[0]:,} and {expected[1]:,}. All images are there, so "
+            "some are in the wrong class: fetch the data set again."
+        )

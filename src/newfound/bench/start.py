@@ -1,0 +1,61 @@
+"""Features of images before any training here: what k-means clusters, and Brent counts in."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from newfound.arrays import Floats
+from newfound.deep.backbone import load_backbone
+from newfound.deep.engine import start_engine
+from newfound.deep.extraction import Extractor
+from newfound.deep.feed import Feed
+from newfound.deep.settings import Settings
+from newfound.deep.trainer import views_for
+from newfound.projection import Projection, unit_rows
+
+
+def start_features(pixels: npt.NDArray[np.uint8], settings: Settings) -> Floats:
+    """Features of the middle view of each image, by the backbone as it comes.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8, shape (n, 3, s, s)
+        Images.
+    settings : Settings
+        Backbone, weights, size, seed.
+
+    Returns
+    -------
+    ndarray of shape (n, d)
+        Features, not normalised.
+    """
+    fabric = start_engine(settings)
+    torch.manual_seed(settings.seed)  # of weights that are random
+    backbone = load_backbone(
+        settings.model, settings.weights, image_size=settings.image_size, trainable="all"
+    ).to(fabric.device)
+    views = views_for(settings, backbone.mean, backbone.std)
+    extractor = Extractor(backbone, views, Feed(pixels, fabric.device), fabric, keep_inputs=False)
+    return extractor.features().cpu().numpy()
+
+
+def to_cluster(X: Floats, settings: Settings) -> Floats:
+    """Rows at unit length, on principal directions if the settings say so.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    settings : Settings
+        Whether there is a PCA, and of how many directions.
+
+    Returns
+    -------
+    ndarray of shape (n, q) or (n, d)
+        What k-means measures distances in.
+    """
+    if settings.pca == "off":
+        return unit_rows(X)
+    return Projection(settings.n_directions).fit(X).transform(X)
