@@ -56,8 +56,8 @@ def cells(table):
     }
 
 
-def cell(records, name, titles, group, column="All", **options):
-    (table,) = make_tables(name, records, **options)
+def cell(records, name, titles, group, column="All"):
+    (table,) = make_tables(name, records)
     return cells(table)[titles, group, column]
 
 
@@ -301,19 +301,16 @@ def test_how_cells_were_run_is_said_in_letters_where_it_differs():
     assert found[GPC, "CUB", "Old"].note == ""  # the letter at All does for the three
 
 
-def test_changed_settings_count_only_if_asked_for():
+def test_changed_settings_are_told():
     record = made_up(case={"changes": {"learning_rate": 0.03}})
     (table,) = make_tables("3", [record])
-    assert cells(table)[GPC, "CUB", "All"].ours == ""
-    assert any(note.startswith("1 of our runs with changed settings") for note in table.notes)
-    (table,) = make_tables("3", [record], with_changes=True)
     assert cells(table)[GPC, "CUB", "All"].ours == "54.9"
     assert "Ours: 200 epochs, 1 seed, changed: learning_rate=0.03." in table.notes
 
 
 def test_changed_and_unchanged_runs_are_not_averaged():
     records = [made_up(), made_up(scores=(0, 0, 0), case={"seed": 1, "changes": {"a": 1}})]
-    assert cell(records, "3", GPC, "CUB", with_changes=True).ours in ("54.9", "0.0")
+    assert cell(records, "3", GPC, "CUB").ours in ("54.9", "0.0")
 
 
 def test_nan_is_nothing():

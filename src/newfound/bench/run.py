@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+import newfound
 from newfound.bench.case import Case, Record
 from newfound.bench.datasets import DataSet, load_dataset
 from newfound.bench.method import BenchMethod
@@ -40,7 +41,7 @@ from newfound.mixture.rivals import brent_search
 COUNTED = frozenset({"rankstats", "dualrank", "gcd"})
 #: Small pictures and a network of their size: what differs from the settings for 224 pixels.
 SMALL = {"image_size": 32, "crop_min": 0.45, "crop_max": 1.0, "color_jitter": 0.5}
-_PACKAGES = ("newfound", "numpy", "scikit-learn", "torch", "timm")
+_PACKAGES = ("numpy", "scikit-learn", "torch", "timm")
 #: Settings that are fields of a case, that the runner sets, or that do not change the result.
 _NOT_CHANGES = frozenset(
     {"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"}
@@ -385,7 +386,7 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of what decides a result."""
-    found = {"python": platform.python_version()}
+    found = {"newfound": newfound.__version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = version(package)

@@ -63,7 +63,7 @@ class Backbone(NamedTuple):
     pretraining: str
 
 
-def make_tables(name: str, records: Sequence[Record], *, with_changes: bool = False) -> list[Table]:
+def make_tables(name: str, records: Sequence[Record]) -> list[Table]:
     """A table of the paper with our results, once for each backbone among them.
 
     Parameters
@@ -72,8 +72,6 @@ def make_tables(name: str, records: Sequence[Record], *, with_changes: bool = Fa
         One of `NAMES`.
     records : sequence of Record
         All there are; those that belong into the table are picked out.
-    with_changes : bool, default=False
-        Whether runs with settings that are not the benchmark's count.
 
     Returns
     -------
@@ -83,20 +81,16 @@ def make_tables(name: str, records: Sequence[Record], *, with_changes: bool = Fa
     if name not in NAMES:
         raise InputError(f"There is no table {name!r}; there are {', '.join(NAMES)}.")
     layouts = [LAYOUTS["7a"], LAYOUTS["7b"]] if name == "7" else [LAYOUTS[name]]
-    return [table for layout in layouts for table in _tables_of(layout, records, with_changes)]
+    return [table for layout in layouts for table in _tables_of(layout, records)]
 
 
-def _tables_of(layout: Layout, records: Sequence[Record], with_changes: bool) -> list[Table]:
-    fitting = [record for record in records if _belongs(layout, record.case)]
+def _tables_of(layout: Layout, records: Sequence[Record]) -> list[Table]:
     blocks: dict[Backbone, list[Record]] = defaultdict(list)
-    for record in fitting:
-        if with_changes or not record.case.changes:
+    for record in records:
+        if _belongs(layout, record.case):
             blocks[_backbone(layout, record.case)].append(record)
-    n_left_out = len(fitting) - sum(map(len, blocks.values()))
     order = sorted(blocks, key=lambda backbone: (backbone.model != _PAPER_MODEL, backbone))
-    return [_build(layout, blocks[key], key, n_left_out) for key in order] or [
-        _build(layout, [], None, n_left_out)
-    ]
+    return [_build(layout, blocks[key], key) for key in order] or [_build(layout, [], None)]
 
 
 def _backbone(layout: Layout, case: Case) -> Backbone:
@@ -115,9 +109,7 @@ def _belongs(layout: Layout, case: Case) -> bool:
     return any(fits(case, row, column) for row in rows for column in layout.columns)
 
 
-def _build(
-    layout: Layout, records: list[Record], backbone: Backbone | None, n_left_out: int
-) -> Table:
+def _build(layout: Layout, records: list[Record], backbone: Backbone | None) -> Table:
     lines = [
         Line(
             row.titles,
@@ -132,7 +124,6 @@ def _build(
         *_reading_notes(layout, backbone),
         *([f"Ours: {runs[0]}."] if len(runs) == 1 else []),
         *(f"{letter}: {run}." for run, letter in letters.items()),
-        *([f"{n_left_out} of our runs with changed settings left out."] if n_left_out else []),
         *_sum_notes(layout),
         *PAPER[layout.name]["notes"],
     ]

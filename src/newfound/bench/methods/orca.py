@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cross_entropy
 from newfound.bench.method import Classifier, ClassifierLearner
-from newfound.bench.methods.simgcd import CosineClassifier, entropy_gap, labelled_cross_entropy
 from newfound.deep.method import Batch
 
 #: s, by which cosines are multiplied.

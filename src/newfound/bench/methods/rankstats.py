@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from newfound.bench.classifier import labelled_cross_entropy
 from newfound.bench.method import ClassifierLearner
 from newfound.bench.methods.joint import JointClassifier, JointMixture
 from newfound.deep.method import Batch
@@ -120,25 +120,6 @@ def pairwise_loss(p_a: Tensor, p_b: Tensor, same: Tensor, rows: Tensor) -> Tenso
     return loss.sum() / pairs.sum().clamp(min=1)
 
 
-def known_loss(logits: Tensor, codes: Tensor) -> Tensor:
-    """Cross-entropy of the labelled rows.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (n, K)
-        Outputs, known classes first.
-    codes : Tensor of int, shape (n,)
-        Known class of each row or -1.
-
-    Returns
-    -------
-    Tensor
-        Scalar, the mean over labelled rows; 0 without any.
-    """
-    total = functional.cross_entropy(logits, codes, ignore_index=-1, reduction="sum")
-    return total / (codes >= 0).sum().clamp(min=1)
-
-
 def consistency_weight(epoch: int, n_epochs: int) -> float:
     """Weight of the consistency of two views, ω(t) = 50·exp(-5 (1 - t/T)²) up to T, then 50.
 
@@ -178,7 +159,7 @@ def branch_loss(logits: Tensor, statistic: Tensor, codes: Tensor, weight: float)
     # an output that is not in use does not take part in the mean
     consistency = (p_a - p_b).square().sum() / torch.isfinite(logits[0]).sum().clamp(min=1)
     pairs = pairwise_loss(p_a, p_b, same_ranking(statistic), codes < 0)
-    return known_loss(logits[0], codes) + pairs + weight * consistency
+    return labelled_cross_entropy(logits[0], codes) + pairs + weight * consistency
 
 
 class Ranking(ClassifierLearner):

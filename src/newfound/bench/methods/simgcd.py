@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cross_entropy
 from newfound.bench.method import Classifier, ClassifierLearner
 from newfound.deep.method import Batch, mixed_contrast
 from newfound.deep.network import ProjectionHead
 
+#: τ of InfoNCE in the authors' code; the supervised term has 0.07.
+CONTRASTIVE_TEMPERATURE = 1.0
 #: Temperatures of the student, and of the teacher at the start and after its warm-up.
 STUDENT_TEMPERATURE = 0.1
 TEACHER_TEMPERATURES = (0.07, 0.04)
@@ -31,7 +32,7 @@ class SimGCD(Classifier):
 
     L_cls^u = 1/|B| Σᵢ ℓ(qᵢ′, pᵢ) + ε (log K - H(p̄)), p̄ the mean of p over both views,
     L_cls^s = 1/|B^l| Σᵢ ℓ(yᵢ, pᵢ), with the cross-entropy ℓ,
-    L_rep = (1 - λ) L_InfoNCE + λ L_SupCon, behind a projection head,
+    L_rep = (1 - λ) L_InfoNCE + λ L_SupCon, behind a projection head, τ = 1 and 0.07,
     L = (1 - λ) L_cls^u + λ L_cls^s + L_rep, with λ = 0.35 and ε = 2.
 
     A row belongs to the prototype that is nearest to its feature.
@@ -45,9 +46,9 @@ class SimGCD(Classifier):
       proportion, so that it takes the same share of the run.
     - A batch holds exactly 64 labelled and 64 unlabelled images; the authors' holds 128 images,
       64 of each in expectation.
-    - The contrastive losses are those of all methods here: InfoNCE with the settings' temperature
-      (0.1; the authors' code has 1.0) against the other view's rows only (theirs: the rows of
-      both views), and one weight, the settings' `supervised_weight`, for both uses of λ.
+    - The contrastive losses are those of all methods here, with the authors' temperatures: InfoNCE
+      is against the other view's rows only (theirs: the rows of both views), and one weight, the
+      settings' `supervised_weight`, stands for both uses of λ.
     - No epoch is selected: the last one counts, as in the authors' code.
     """
 
@@ -82,7 +83,8 @@ class SimGCDLearner(ClassifierLearner):
         clustering = distillation_loss(student, cosines / tau)
         clustering = clustering + ENTROPY_WEIGHT * entropy_gap(student.softmax(dim=-1))
         supervised = labelled_cross_entropy(student, batch.codes)
-        contrast = mixed_contrast(batch.h[..., self.n_components :], batch.codes, self.settings)
+        habits = self.settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
+        contrast = mixed_contrast(batch.h[..., self.n_components :], batch.codes, habits)
         return (1 - share) * clustering + share * supervised + contrast
 
 
@@ -96,28 +98,6 @@ class _Head(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         return torch.cat([self.classifier(features), self.projection(features).float()], dim=1)
-
-
-class CosineClassifier(nn.Module):
-    """Cosines of features (n, d) with prototypes (K, d), in float32 also where half is the rule.
-
-    Parameters
-    ----------
-    n_features, n_outputs : int
-        d and K; there may be no output.
-    """
-
-    def __init__(self, n_features: int, n_outputs: int) -> None:
-        super().__init__()
-        bound = 1 / math.sqrt(n_features)
-        self.prototypes = nn.Parameter(torch.empty(n_outputs, n_features).uniform_(-bound, bound))
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Cosines of shape (n, K)."""
-        # cosines are divided by small temperatures: the digits that bfloat16 drops would show
-        with torch.autocast(features.device.type, enabled=False):
-            z = functional.normalize(features.float(), dim=1)
-            return z @ functional.normalize(self.prototypes, dim=1).T
 
 
 def teacher_temperature(epoch: int, n_epochs: int) -> float:
@@ -155,43 +135,3 @@ def distillation_loss(student: Tensor, teacher: Tensor) -> Tensor:
     """
     target = teacher.detach().softmax(dim=-1).flip(0)
     return -(target * student.log_softmax(dim=-1)).sum(dim=-1).mean()
-
-
-def entropy_gap(probabilities: Tensor) -> Tensor:
-    """How far the mean prediction is from all classes alike: KL(p̄ ‖ uniform) = log K - H(p̄).
-
-    Parameters
-    ----------
-    probabilities : Tensor of shape (..., K)
-        Predictions.
-
-    Returns
-    -------
-    Tensor
-        Scalar, at least 0.
-    """
-    n_classes = probabilities.shape[-1]
-    mean = probabilities.reshape(-1, n_classes).mean(dim=0)
-    return math.log(n_classes) + torch.xlogy(mean, mean.clamp(min=1e-30)).sum()
-
-
-def labelled_cross_entropy(logits: Tensor, codes: Tensor) -> Tensor:
-    """Cross-entropy over the labelled rows.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (..., n, K)
-        One or several views.
-    codes : Tensor of int, shape (n,)
-        Known class of each row or -1.
-
-    Returns
-    -------
-    Tensor
-        Scalar, the mean over labelled rows and views; 0 without a labelled row.
-    """
-    labelled = codes >= 0
-    target = codes.clamp(min=0).expand(logits.shape[:-1])
-    picked = logits.log_softmax(dim=-1).gather(-1, target[..., None])[..., 0]
-    n_views = picked.numel() // len(codes)
-    return -torch.where(labelled, picked, 0).sum() / (n_views * labelled.sum()).clamp(min=1)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from newfound.bench.classifier import CosineClassifier
 from newfound.bench.method import Classifier, ClassifierLearner
-from newfound.bench.methods.simgcd import CosineClassifier
 from newfound.deep.method import Batch
 
 TEMPERATURE = 0.1
