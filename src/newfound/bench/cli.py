@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,18 +91,16 @@ def run(
         if k not in _K:
             raise InputError(f"--k is known, unknown or both; got {k!r}.")
         place = Place(root, work, results)
-        for name, source, one_seed, known_k in (
-            (name, source, one_seed, known_k)
-            for source in datasets.split(",")
-            for one_seed in seed or [0]
-            for name in (NAMES if methods == "all" else methods.split(","))
-            for known_k in _K[k]
-        ):
+        runs = []  # all are checked before the first one starts
+        for source, one_seed in product(datasets.split(","), seed or [0]):
             base = bench_settings(source, given.get("model"))
             chosen = base.with_changes(**given, seed=one_seed)
-            case = make_case(name, source, chosen, known_k=known_k, **options)
-            title = f"{name} on {source}, seed {one_seed}, K {'known' if known_k else 'unknown'}"
-            print(f"{title} …", flush=True)
+            for name, known_k in product(_methods_for(methods, source), _K[k]):
+                case = make_case(name, source, chosen, known_k=known_k, **options)
+                runs.append((case, chosen, source))
+        for case, chosen, source in runs:
+            known = "known" if case.known_k else "unknown"
+            print(f"{case.method} on {source}, seed {case.seed}, K {known} …", flush=True)
             record = run_case(
                 case, chosen, place, source, listener=_listener, incomplete=incomplete
             )
@@ -130,6 +129,51 @@ def table(
         else:
             write_atomically(out, text.encode())
             print(f"Written: {out}")
+
+
+def _methods_for(text: str, source: str) -> list[str]:
+    """Ids with commas between them; "all" on a file of features are those that take features."""
+    from newfound.bench.methods import find_method
+    from newfound.bench.run import is_file_of_features
+
+    if text != "all":
+        return text.split(",")
+    any_will_do = not is_file_of_features(source)
+    return [name for name in NAMES if any_will_do or find_method(name).takes_features]
+
+
+@app.command()
+def figure(
+    name: Annotated[
+        str, typer.Argument(help="tsne, prototypes, variance, directions or k (K^n over epochs).")
+    ],
+    datasets: Annotated[
+        str, typer.Argument(help="Data set; several with commas for variance alone.")
+    ],
+    out: Annotated[Path, typer.Option(help="File to write: .png, .svg or .pdf.")],
+    root: Annotated[Path, typer.Option(help="Folder of the data sets.")] = Path("data"),
+    work: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/bench"),
+    results: ResultsFolder = Path("docs/results"),
+    model: Annotated[
+        str | None, typer.Option(help="Backbone of the runs, in timm's name. [the newest run's]")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Its weights: hub, offline, random or a file.")
+    ] = None,
+    incomplete: Annotated[
+        bool, typer.Option("--incomplete", help="Accept a data set with missing images.")
+    ] = False,
+) -> None:
+    """Draw a figure of the paper from runs that are there; says which run is missing."""
+    with clear_errors():
+        for package in ("torch", "lightning_fabric", "matplotlib"):
+            require(package, extra="train")
+        from newfound.bench.figures import draw_figure
+        from newfound.bench.figures.runs import Runs
+
+        runs = Runs(root, work, results, model, weights, incomplete)
+        draw_figure(name, datasets.split(","), runs, out)
+        print(f"Written: {out}")
 
 
 def _listener(folder: Path) -> Listener:

@@ -160,10 +160,20 @@ class ClassifierLearner(Method):
         Of the loop.
     n_known, n_components : int
         K^l and K; the first K^l outputs are the known classes.
+
+    Raises
+    ------
+    InputError
+        If K is less than K^l.
     """
 
     def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
         super().__init__(settings)
+        if n_components < n_known:
+            raise InputError(
+                f"A classifier has an output for each of the {n_known} known classes; got "
+                f"n_components={n_components}. Give {n_known} or more."
+            )
         self.n_known = n_known
         self.n_components = n_components
 

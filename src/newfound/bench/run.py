@@ -13,14 +13,14 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 import newfound
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case, Prototypes, Record
 from newfound.bench.datasets import DataSet, load_dataset
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import find_method
@@ -42,6 +42,9 @@ COUNTED = frozenset({"rankstats", "dualrank", "gcd"})
 #: Small pictures and a network of their size: what differs from the settings for 224 pixels.
 SMALL = {"image_size": 32, "crop_min": 0.45, "crop_max": 1.0, "color_jitter": 0.5}
 _PACKAGES = ("numpy", "scikit-learn", "torch", "timm")
+#: Settings that matter without training, and those that matter for finished features.
+_OF_START = frozenset({"image_size", "crop_max", "n_directions"})
+_OF_CLUSTERING = frozenset({"n_directions", "acceptance", "count_term", "whiten", "n_starts"})
 #: Settings that are fields of a case, that the runner sets, or that do not change the result.
 _NOT_CHANGES = frozenset(
     {"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"}
@@ -121,6 +124,8 @@ def make_case(method: str, dataset: str, settings: Settings, **options: Any) -> 
     }
     if n_starts != 100 and cls.learns_without_k:
         changes["n_starts"] = n_starts
+    if not cls.learns:
+        changes = _only(changes, _OF_START)
     case = Case(
         method,
         Path(dataset).stem if is_file_of_features(dataset) else dataset,
@@ -130,9 +135,14 @@ def make_case(method: str, dataset: str, settings: Settings, **options: Any) -> 
         model=settings.model,
         weights=weights_id(settings.weights),
         pretraining=pretraining,
-        changes=changes if cls.learns else {},
+        changes=changes,
         **options,
     )
+    if is_file_of_features(dataset) and not cls.takes_features:
+        raise InputError(f"{cls.title} learns from images; it cannot use features.")
+    if case.prototypes not in get_args(Prototypes):
+        choices = ", ".join(get_args(Prototypes))
+        raise InputError(f"prototypes are found by one of {choices}; got {case.prototypes!r}.")
     for variant in ("joint", "prototypes"):
         if getattr(case, variant) not in (False, "mixture") and variant not in cls.variants:
             raise InputError(f"{cls.title} has no variant {variant}={getattr(case, variant)!r}.")
@@ -271,18 +281,23 @@ def outcome_file(case: Case, work: Path) -> Path:
 
 def is_file_of_features(dataset: str) -> bool:
     """Whether a data set is the path of a file, not an id."""
-    return dataset.endswith((".npz", ".npy"))
+    return dataset.lower().endswith((".npz", ".npy"))
 
 
 def _without_training(case: Case) -> Case:
     """The case on finished features: nothing that training is described by."""
-    return replace(case, epochs=0, model="", weights="", pretraining="none", changes={})
+    changes = _only(case.changes, _OF_CLUSTERING)
+    return replace(case, epochs=0, model="", weights="", pretraining="none", changes=changes)
+
+
+def _only(changes: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    return {name: value for name, value in changes.items() if name in names}
 
 
 def _prepare(
     case: Case, settings: Settings, split: Split, X: npt.NDArray[Any], work: Path, folder: Path
 ) -> tuple[BenchMethod, str | None]:
-    """The method with its K, and where K came from if that is known before."""
+    """The method with its K, and where K came from if the method cannot tell."""
     cls = find_method(case.method)
     init = None if case.k_init is None else split.n_known + case.k_init
     settings = settings.with_changes(pca="all" if case.pca else "off", n_components_init=init)
@@ -293,29 +308,31 @@ def _prepare(
         options["joint"] = True
     if "n_starts" in case.changes:
         options["n_starts"] = case.changes["n_starts"]
-    method = cls(**options)
     if case.known_k:
-        method.n_components = split.n_known + split.n_novel
-        return method, "given"
+        return cls(split.n_known + split.n_novel, **options), None
+    method = cls(**options)
     if not method.finds_k:
-        method.n_components = split.n_known + _search(X, split, settings, work)
-        return method, "Brent search on the features of the start"
+        n_components = split.n_known + _search(case.dataset, X, split, settings, work)
+        return cls(n_components, **options), "Brent search on the features of the start"
     return method, None
 
 
-def _search(X: npt.NDArray[Any], split: Split, settings: Settings, work: Path) -> int:
+def _search(dataset: str, X: npt.NDArray[Any], split: Split, settings: Settings, work: Path) -> int:
     """K^n by Brent's search on the features before training; looked up if it was done before."""
-    shape: dict[str, Any] = {
+    has_features = X.ndim == 2
+    origin: dict[str, Any] = {
         "model": settings.model,
         "weights": weights_id(settings.weights),
         "size": settings.image_size,
-        "split": split.checksum,
-        "seed": settings.seed,
+        "crop": settings.crop_max,
     }
+    if has_features:  # other features of the same rows have the same split
+        origin = {"features": hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]}
+    shape = {"dataset": dataset, "split": split.checksum, "seed": settings.seed, **origin}
     file = work / f"brent-{_key(shape)}.json"
     if file.exists():
         return int(read_json(file)["n_novel"])
-    Z = X if X.ndim == 2 else start_features(X, settings)
+    Z = X if has_features else start_features(X, settings)
     n_novel = brent_search(Z, split.y, random_state=settings.seed)
     write_json(file, {**shape, "n_novel": n_novel})
     return n_novel
@@ -355,7 +372,9 @@ def _record(case: Case, split: Split, method: BenchMethod, k_source: str, second
 def _checkpoint(method: BenchMethod) -> str:
     if not method.history_:
         return "no training"
-    return "last epoch" if method.settings.selection == "last" else "best on held-out labels"
+    # without an E-step there is nothing to compare epochs by: the last one counts anyway
+    compares = method.settings.selection == "validation" and bool(_by_epoch(method.history_))
+    return "best on held-out labels" if compares else "last epoch"
 
 
 def _count_features(case: Case, split: Split, method: BenchMethod) -> int | None:

@@ -14,7 +14,6 @@ from newfound.bench.methods.rankstats import (
     RankStats,
     branch_loss,
     consistency_weight,
-    known_loss,
     pairwise_loss,
     same_ranking,
 )
@@ -151,16 +150,6 @@ def test_outputs_out_of_use_are_silent():
     assert (gradient[..., ~used] == 0).all()
     assert torch.isfinite(gradient).all()
     assert (gradient[..., used] != 0).all(dim=(0, 1)).any()
-
-
-def test_labels_of_known_classes_alone_count_in_the_cross_entropy():
-    logits = randn(N_ROWS, N_COMPONENTS)
-    codes = torch.tensor(CODES["some"])
-    labelled = codes >= 0
-    torch.testing.assert_close(
-        known_loss(logits, codes),
-        torch.nn.functional.cross_entropy(logits[labelled], codes[labelled]),
-    )
 
 
 def test_the_consistency_rises_to_its_weight_in_three_quarters_of_the_epochs():

@@ -54,7 +54,8 @@ class GCD(BenchMethod):
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         n_components, seed = self.n_components, self.settings.seed
         if self.joint:
-            mixture = mixture_for(self.settings, X.shape[1], random_state=seed).fit(X, codes)
+            settings = self.settings.with_changes(n_components=n_components)
+            mixture = mixture_for(settings, X.shape[1], random_state=seed).fit(X, codes)
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
         if n_components is None:

@@ -48,17 +48,24 @@ class GPC(BenchMethod):
             return
         learner = OtherPrototypes(self.settings, self.prototypes, self.n_components)
         self._train(learner, pixels, codes)
-        clusters = learner.partition(
-            self.features_, codes, None, moves=True, seed=self.settings.seed, count=None
-        )
-        self.labels_, self.n_components_ = clusters.labels, clusters.n_components
-        if self.n_components is None:
-            self.k_source_ = self.prototypes
+        self._partition(learner, self.features_, codes)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         settings = self.loop_settings()
-        mixture = mixture_for(settings, X.shape[1], random_state=settings.seed).fit(X, codes)
-        self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+        if self.prototypes == "mixture":
+            mixture = mixture_for(settings, X.shape[1], random_state=settings.seed).fit(X, codes)
+            self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+            return
+        learner = OtherPrototypes(settings, self.prototypes, self.n_components)
+        self._partition(learner, X, codes)
+
+    def _partition(self, learner: OtherPrototypes, X: Floats, codes: Ints) -> None:
+        """Cluster finished features as the loop does."""
+        seed = self.settings.seed
+        clusters = learner.partition(X, codes, None, moves=True, seed=seed, count=None)
+        self.labels_, self.n_components_ = clusters.labels, clusters.n_components
+        if self.prototypes == "dbscan":
+            self.k_source_ = "DBSCAN"  # which finds its own K, be it known or not
 
     def loop_settings(self) -> Settings:
         """Settings of the loop: K, if it is given, is part of them."""

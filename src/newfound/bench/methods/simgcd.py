@@ -11,6 +11,7 @@ from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cr
 from newfound.bench.method import Classifier, ClassifierLearner
 from newfound.deep.method import Batch, mixed_contrast
 from newfound.deep.network import ProjectionHead
+from newfound.deep.settings import Settings
 
 #: τ of InfoNCE in the authors' code; the supervised term has 0.07.
 CONTRASTIVE_TEMPERATURE = 1.0
@@ -66,6 +67,10 @@ class SimGCD(Classifier):
 class SimGCDLearner(ClassifierLearner):
     """The head and the loss of SimGCD."""
 
+    def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
+        habits = settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
+        super().__init__(habits, n_known, n_components)
+
     def head(self, n_features: int) -> nn.Module:
         """Cosines with K prototypes, then the projection for the contrastive losses."""
         return _Head(n_features, self.n_components)
@@ -83,8 +88,7 @@ class SimGCDLearner(ClassifierLearner):
         clustering = distillation_loss(student, cosines / tau)
         clustering = clustering + ENTROPY_WEIGHT * entropy_gap(student.softmax(dim=-1))
         supervised = labelled_cross_entropy(student, batch.codes)
-        habits = self.settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
-        contrast = mixed_contrast(batch.h[..., self.n_components :], batch.codes, habits)
+        contrast = mixed_contrast(batch.h[..., self.n_components :], batch.codes, self.settings)
         return (1 - share) * clustering + share * supervised + contrast
 
 

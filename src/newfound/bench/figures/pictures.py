@@ -1,0 +1,193 @@
+"""Pictures nearest to some prototypes: of k-means before training, and of GPC."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound.arrays import Bools, Doubles, Floats, Ints
+from newfound.bench.case import Record
+from newfound.bench.figures.canvas import new_figure
+from newfound.bench.figures.runs import Runs, Study, describe, describe_k
+from newfound.bench.start import to_cluster
+from newfound.deep.estep import mixture_space
+from newfound.labels import encode_labels
+from newfound.mixture.assignment import prototypes_of
+from newfound.mixture.rows import squared_distances
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+N_PROTOTYPES, N_PICTURES = 5, 10
+#: Distance from picture to picture, in sides of a picture.
+_STEP = 1.15
+#: Frames of pictures of the prototype's class and of others: colour and kind of line.
+_FRAMES: dict[bool, tuple[str, Literal["-", "--"]]] = {
+    True: ("#009E73", "-"),
+    False: ("#D55E00", "--"),
+}
+
+
+class Gallery(NamedTuple):
+    """Some prototypes and the rows nearest to them.
+
+    Attributes
+    ----------
+    clusters : ndarray of int, shape (m,)
+        Numbers of the prototypes.
+    rows : ndarray of int, shape (m, p)
+        Nearest rows of all, the nearest first.
+    classes : ndarray of int, shape (m,)
+        True class that most rows of the cluster have.
+    shares : ndarray of shape (m,)
+        Share of the cluster's rows that have it.
+    is_right : ndarray of bool, shape (m, p)
+        Whether a picture is of that class.
+    """
+
+    clusters: Ints
+    rows: Ints
+    classes: Ints
+    shares: Doubles
+    is_right: Bools
+
+
+def draw_prototypes(source: str, runs: Runs) -> Figure:
+    """Pictures from the nearest to the farthest, k-means above and GPC below.
+
+    Parameters
+    ----------
+    source : str
+        Id of the data set.
+    runs : Runs
+        Where everything lies.
+    """
+    study = Study(source, runs)
+    gpc = study.newest("gpc")
+    k_means = study.newest("kmeans", like=gpc.case)
+    pictures = study.pictures(runs.settings(source, gpc.case))
+    blocks = [
+        (f"k-means before training, {describe_k(k_means)}", k_means, _of_k_means),
+        (f"GPC, {describe_k(gpc)}", gpc, _of_gpc),
+    ]
+    title = f"{study.title}, images nearest to prototypes; {describe(gpc.case)}"
+    figure = new_figure(8, 8.6, f"{title}; true K = {study.n_classes}")
+    for place, (name, record, space) in enumerate(blocks, start=1):
+        V, centres, labels = space(study, record)
+        gallery = nearest_pictures(V, centres, labels, study.split.truth)
+        axes = figure.add_subplot(2, 1, place)
+        axes.set_title(name, fontsize=9)
+        _draw_gallery(axes, gallery, pictures, _names(study))
+    _add_legend(figure)
+    return figure
+
+
+def nearest_pictures(
+    V: Floats,
+    centres: Floats,
+    labels: Ints,
+    truth: Ints,
+    *,
+    n_prototypes: int = N_PROTOTYPES,
+    n_pictures: int = N_PICTURES,
+    seed: int = 0,
+) -> Gallery:
+    """Choose prototypes at random and find the rows nearest to each.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, q)
+        Rows in the space of the prototypes.
+    centres : ndarray of shape (K, q)
+        Prototypes; those of NaN are not chosen.
+    labels : ndarray of int, shape (n,)
+        Cluster of each row; a prototype without rows is not chosen.
+    truth : ndarray of int, shape (n,)
+        True class of each row.
+    n_prototypes, n_pictures : int
+        At most so many.
+    seed : int
+        Of the choice.
+
+    Returns
+    -------
+    Gallery
+        Prototypes in ascending order.
+    """
+    filled = np.bincount(labels, minlength=len(centres)) > 0
+    usable = np.flatnonzero(filled & np.isfinite(centres).all(axis=1))
+    clusters = np.sort(np.random.default_rng(seed).permutation(usable)[:n_prototypes])
+    distances = squared_distances(V, centres[clusters].astype(V.dtype))
+    rows = np.argsort(distances, axis=0, kind="stable")[:n_pictures].T
+    counts = [np.bincount(truth[labels == cluster]) for cluster in clusters]
+    classes = np.array([count.argmax() for count in counts], dtype=np.int64)
+    shares = np.array([count.max() / count.sum() for count in counts])
+    return Gallery(clusters, rows, classes, shares, truth[rows] == classes[:, None])
+
+
+def _of_k_means(study: Study, record: Record) -> tuple[Floats, Floats, Ints]:
+    """Rows as k-means saw them, its centres, and the clusters."""
+    X, labels = study.outcome(record)
+    V = to_cluster(X, study.runs.settings(study.source, record.case))
+    every = np.full(len(labels), -1)
+    return V, prototypes_of(V, every, labels, 0), labels
+
+
+def _of_gpc(study: Study, record: Record) -> tuple[Floats, Floats, Ints]:
+    """Rows as the mixture saw them, its prototypes, and the components."""
+    X, labels = study.outcome(record)
+    codes = encode_labels(study.split.y, len(X)).codes
+    V, _ = mixture_space(X, codes, study.runs.settings(study.source, record.case))
+    return V, prototypes_of(V, codes, labels, int(codes.max()) + 1), labels
+
+
+def _names(study: Study) -> list[str]:
+    """Names of the classes, a line each, with their kind."""
+    known = set(study.split.known)
+    return [
+        f"{name.replace('_', ' ')[:24]}, {'known' if number in known else 'novel'}"
+        for number, name in enumerate(study.dataset.class_names)
+    ]
+
+
+def _draw_gallery(
+    axes: Axes, gallery: Gallery, pictures: npt.NDArray[Any], names: list[str]
+) -> None:
+    """Pictures in lines, each line with the class that most of the cluster's rows have."""
+    n_lines, n_pictures = gallery.rows.shape
+    for line in range(n_lines):
+        middle = -line * _STEP + 0.5
+        share = f"{100 * gallery.shares[line]:.0f} % of its cluster"
+        text = f"mostly {names[gallery.classes[line]]}\n({share})"
+        axes.text(-0.15, middle, text, ha="right", va="center", fontsize=7)
+        for place in range(n_pictures):
+            picture = np.asarray(pictures[gallery.rows[line, place]]).transpose(1, 2, 0)
+            is_right = bool(gallery.is_right[line, place])
+            _draw_picture(axes, picture, place * _STEP, -line * _STEP, is_right)
+    axes.set(xlim=(-2.2, n_pictures * _STEP), ylim=(-(n_lines - 1) * _STEP - 0.1, 1.1))
+    axes.set_aspect("equal")
+    axes.axis("off")
+
+
+def _draw_picture(axes: Axes, picture: npt.NDArray[Any], x: float, y: float, right: bool) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.imshow(picture, extent=(x, x + 1, y, y + 1), interpolation="nearest")
+    colour, line = _FRAMES[right]
+    axes.add_patch(
+        Rectangle((x, y), 1, 1, fill=False, edgecolor=colour, linestyle=line, linewidth=1.3)
+    )
+
+
+def _add_legend(figure: Figure) -> None:
+    from matplotlib.patches import Patch
+
+    words = {True: "of the class that most of the cluster has", False: "of another class"}
+    frames = [
+        Patch(fill=False, edgecolor=colour, linestyle=line, linewidth=1.3, label=words[right])
+        for right, (colour, line) in _FRAMES.items()
+    ]
+    figure.legend(handles=frames, loc="outside lower center", ncols=2, fontsize=8, frameon=False)

@@ -1,0 +1,115 @@
+"""GPC around prototypes of another clustering: in the loop, and by itself."""
+
+import numpy as np
+import pytest
+import torch
+
+from newfound.bench.methods.gpc import GPC
+from newfound.bench.methods.prototypes import OtherPrototypes
+from newfound.deep.estep import find_clusters, mixture_space
+from newfound.demo import DIGITS
+from newfound.errors import InputError
+from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
+from newfound.mixture.kmeans import SemiSupervisedKMeans
+
+torch.set_num_threads(1)
+
+SETTINGS = DIGITS.with_changes(
+    epochs=4,
+    rehearse=False,
+    moves_every=2,
+    warmup_epochs=1,
+    n_labelled_per_batch=16,
+    n_unlabelled_per_batch=48,
+)
+CLUSTERINGS = {
+    "dbscan": lambda seed: ConstrainedDBSCAN(),
+    "ward": lambda seed: ConstrainedWard(7, random_state=seed),
+    "kmeans": lambda seed: SemiSupervisedKMeans(7, random_state=seed),
+}
+
+
+def features_of(digits):
+    return digits.pixels[:, 0].reshape(len(digits.truth), -1) / 255
+
+
+@pytest.mark.parametrize("name", CLUSTERINGS)
+@pytest.mark.parametrize("labels", [None, "given"])
+def test_where_components_may_change_all_is_clustered_anew(few_digits, name, labels):
+    X, y = features_of(few_digits), few_digits.y
+    before = None if labels is None else few_digits.truth
+    learner = OtherPrototypes(SETTINGS, name, 7)
+    found = learner.partition(X, y, before, moves=True, seed=3, count=None)
+    V, _ = mixture_space(X, y, SETTINGS)
+    reference = CLUSTERINGS[name](3).fit(V, y)
+    np.testing.assert_array_equal(found.labels, reference.labels_)
+    np.testing.assert_array_equal(found.prototypes, reference.prototypes_)
+    np.testing.assert_array_equal(found.V, V)
+    assert found.n_known == 5
+
+
+@pytest.mark.parametrize("name", CLUSTERINGS)
+def test_elsewhere_the_last_partition_goes_on(few_digits, name):
+    X, y = features_of(few_digits), few_digits.y
+    learner = OtherPrototypes(SETTINGS, name, 7)
+    options = {"moves": False, "seed": 3, "count": None}
+    found = learner.partition(X, y, few_digits.truth, **options)
+    expected = find_clusters(X, y, few_digits.truth, SETTINGS, **options)
+    np.testing.assert_array_equal(found.labels, expected.labels)
+    # the first partition is the clustering's own even where nothing may change
+    first = learner.partition(X, y, None, **options)
+    anew = learner.partition(X, y, None, **{**options, "moves": True})
+    np.testing.assert_array_equal(first.labels, anew.labels)
+
+
+@pytest.mark.parametrize("name", ["ward", "kmeans"])
+def test_all_but_dbscan_need_k(tmp_path, few_digits, name):
+    with pytest.raises(InputError, match=f"Prototypes by {name} need n_components"):
+        OtherPrototypes(SETTINGS, name, None)
+    with pytest.raises(InputError, match="cannot find K"):
+        GPC(settings=SETTINGS, folder=tmp_path, prototypes=name).fit(
+            few_digits.pixels, few_digits.y
+        )
+
+
+@pytest.mark.parametrize("name", CLUSTERINGS)
+def test_in_the_loop_labelled_rows_stay_in_their_class(few_digits, tmp_path, monkeypatch, name):
+    seen = []
+    partition = OtherPrototypes.partition
+
+    def spy(self, X, codes, labels, **options):
+        found = partition(self, X, codes, labels, **options)
+        seen.append((options["moves"], labels is None, found))
+        return found
+
+    monkeypatch.setattr(OtherPrototypes, "partition", spy)
+    n_components = None if name == "dbscan" else 7
+    method = GPC(n_components, settings=SETTINGS, folder=tmp_path, prototypes=name)
+    method.fit(few_digits.pixels, few_digits.y)
+    # epochs 0 and 2 cluster anew; the last two calls: after the last epoch, and the answer
+    assert [moves for moves, _, _ in seen] == [True, False, True, False, True, True]
+    labelled = few_digits.y != -1
+    for _, _, found in seen:
+        np.testing.assert_array_equal(found.labels[labelled], few_digits.y[labelled])
+        assert len(found.prototypes) == found.n_components
+        if n_components is not None:
+            assert found.n_components == n_components
+    answer = seen[-1][2]
+    np.testing.assert_array_equal(method.labels_, answer.labels)
+    assert method.n_components_ == answer.n_components
+    trained_with = [epoch.n_components for epoch in method.history_]
+    assert trained_with == [found.n_components for _, _, found in seen[:4]]
+
+
+@pytest.mark.parametrize(
+    ("name", "known_k"), [("ward", True), ("kmeans", True), ("dbscan", True), ("dbscan", False)]
+)
+def test_finished_features_are_clustered_by_it_too(few_digits, tmp_path, name, known_k):
+    X, y = features_of(few_digits), few_digits.y
+    settings = SETTINGS.with_changes(seed=3)
+    method = GPC(7 if known_k else None, settings=settings, folder=tmp_path, prototypes=name)
+    method.fit(X, y)
+    V, _ = mixture_space(X, y, SETTINGS)
+    np.testing.assert_array_equal(method.labels_, CLUSTERINGS[name](3).fit(V, y).labels_)
+    # DBSCAN is not told K, and says so
+    assert method.k_source_ == ("DBSCAN" if name == "dbscan" else "given")
