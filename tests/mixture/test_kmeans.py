@@ -558,3 +558,10 @@ def test_rows_with_another_number_of_columns(blobs):
     found = SemiSupervisedKMeans(5, random_state=0).fit(blobs.X)
     with pytest.raises(ValueError, match=r"3 features.*expecting 4 features"):
         found.predict(blobs.X[:, :3])
+
+
+def test_rows_that_are_too_many_to_keep_give_the_same_clusters(blobs, monkeypatch, tiny_blocks):
+    kept = SemiSupervisedKMeans(7, random_state=3).fit(blobs.X, blobs.y)
+    monkeypatch.setattr("newfound.mixture.kmeans._KEPT_BYTES", 0)
+    read_again = SemiSupervisedKMeans(7, random_state=3).fit(blobs.X, blobs.y)
+    np.testing.assert_array_equal(read_again.labels_, kept.labels_)

@@ -262,7 +262,7 @@ def run_folder(case: Case, work: Path) -> Path:
     """
     if find_method(case.method).learns_without_k:
         changes = {name: value for name, value in case.changes.items() if name != "n_starts"}
-        case = replace(case, known_k=False, joint=False, changes=changes)
+        case = replace(case, known_k=False, pca=False, joint=False, changes=changes)
     return work / f"{case.method}-{_key(case.as_dict())}"
 
 

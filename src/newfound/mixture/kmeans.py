@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +23,16 @@ from newfound.mixture.clustering import (
 from newfound.mixture.rows import (
     assign_and_sum,
     content_order,
+    mend_cancelled,
     nearest_centre,
     row_blocks,
     row_keys,
     squared_distances,
     sum_by_label,
 )
+
+#: Free rows that take no more than this are kept around their mean while centres are drawn.
+_KEPT_BYTES = 2**28
 
 
 class _Start(NamedTuple):
@@ -286,6 +291,7 @@ def _seed_centres(start: _Start, n_clusters: int, random_state: np.random.Random
     n_set = start.n_known
     centres[:n_set] = _class_means(start)
     n_trials = 2 + int(np.log(n_clusters))
+    squared_to = _distances_to_free(start)
     closest = np.ones(len(start.free))  # without a class mean, the first draw is by weight alone
     if n_set:
         closest = _squared_to_nearest(start, centres[:n_set])
@@ -297,13 +303,12 @@ def _seed_centres(start: _Start, n_clusters: int, random_state: np.random.Random
             break
         draws = random_state.random_sample(n_trials) * cumulated[-1]
         places = np.searchsorted(cumulated, draws, side="right").clip(max=len(cumulated) - 1)
-        candidates = X[start.free[places]]
-        lowered = _squared_to_few(start, candidates)
+        lowered = squared_to(places)
         if n_set:
             np.minimum(lowered, closest[:, None], out=lowered)
         best = int((weights @ lowered).argmin())
         closest = lowered[:, best]
-        centres[n_set] = candidates[best]
+        centres[n_set] = X[start.free[places[best]]]
         n_set += 1
     return centres
 
@@ -317,12 +322,31 @@ def _squared_to_nearest(start: _Start, centres: Floats) -> Floats:
     return squared
 
 
-def _squared_to_few(start: _Start, candidates: Floats) -> Floats:
-    """Squared distances of the free rows to a few candidates, shape (n_free, n_trials)."""
-    squared = np.empty((len(start.free), len(candidates)), dtype=start.X.dtype)
-    for block in row_blocks(len(start.free), start.X.shape[1]):
-        squared[block] = squared_distances(start.X[start.free[block]], candidates)
-    return squared
+def _distances_to_free(start: _Start) -> Callable[[Ints], Floats]:
+    """A function: places among the free rows → squared distances of all free rows to them."""
+    X, free = start.X, start.free
+    if len(free) * X.shape[1] * X.itemsize > _KEPT_BYTES:
+
+        def read_again(places: Ints) -> Floats:
+            squared = np.empty((len(free), len(places)), dtype=X.dtype)
+            for block in row_blocks(len(free), X.shape[1]):
+                squared[block] = squared_distances(X[free[block]], X[free[places]])
+            return squared
+
+        return read_again
+    rows = X[free]
+    rows -= (rows.sum(axis=0, dtype=np.float64) / max(1, len(rows))).astype(rows.dtype)
+    norms = np.einsum("ij,ij->i", rows, rows)[:, None]
+
+    def by_one_product(places: Ints) -> Floats:
+        squared = rows @ rows[places].T
+        squared *= -2
+        squared += norms
+        squared += norms[places].T
+        mend_cancelled(squared, norms, rows, rows[places])
+        return squared
+
+    return by_one_product
 
 
 def _class_means(start: _Start) -> Floats:

@@ -95,11 +95,11 @@ def squared_distances(X: Floats, centres: Floats) -> Floats:
         out *= -2
         norms = np.einsum("ij,ij->i", rows, rows)[:, None]
         out += norms
-        _mend_cancelled(out, norms, rows, shifted)
+        mend_cancelled(out, norms, rows, shifted)
     return squared
 
 
-def _mend_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -> None:
+def mend_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -> None:
     """Work out by plain differences the distances that |x|² - 2x·c + |c|² has no digits for."""
     cancelled = out <= np.sqrt(np.finfo(out.dtype).eps) * norms
     which, centre = np.nonzero(cancelled)

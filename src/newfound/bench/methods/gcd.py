@@ -47,8 +47,12 @@ class GCD(BenchMethod):
         self.joint = joint
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
+        clustering = self.settings
+        # what comes after the training is no part of it
+        self.settings = clustering.with_changes(pca="off", n_components_init=None)
         habits = self.settings.with_changes(contrastive_temperature=TEMPERATURE)
         self._train(Contrast(habits), pixels, codes)
+        self.settings = clustering
         self._fit_features(self.features_, codes)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
