@@ -54,8 +54,8 @@ def small_set(few_digits):
 def few_pictures(small_set):
     """Runs on the digits have these few only."""
 
-    def load(name, root, *, incomplete=False):
-        return small_set if name == "digits" else load_dataset(name, root, incomplete=incomplete)
+    def load(name, root, **options):
+        return small_set if name == "digits" else load_dataset(name, root, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "load_dataset", load)

@@ -68,6 +68,9 @@ def run(
     incomplete: Annotated[
         bool, typer.Option("--incomplete", help="Accept a data set with missing images.")
     ] = False,
+    download: Annotated[
+        bool, typer.Option("--download", help="Fetch what is missing, where that is allowed.")
+    ] = False,
     **settings: Any,
 ) -> None:
     """Run methods on data sets; what the results have already is skipped."""
@@ -102,7 +105,13 @@ def run(
             known = "known" if case.known_k else "unknown"
             print(f"{case.method} on {source}, seed {case.seed}, K {known} …", flush=True)
             record = run_case(
-                case, chosen, place, source, listener=_listener, incomplete=incomplete
+                case,
+                chosen,
+                place,
+                source,
+                listener=_listener,
+                incomplete=incomplete,
+                download=download,
             )
             print("  in the results already" if record is None else f"  {_sentence(record)}")
 

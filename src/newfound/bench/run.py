@@ -173,6 +173,7 @@ def run_case(
     *,
     listener: Callable[[Path], Listener] | None = None,
     incomplete: bool = False,
+    download: bool = False,
 ) -> Record | None:
     """Run a case and add its record to the results.
 
@@ -190,6 +191,8 @@ def run_case(
         Makes who is told of every epoch, given the folder of the run.
     incomplete : bool, default=False
         Whether a data set with missing images will do.
+    download : bool, default=False
+        Whether to fetch a data set that is not there.
 
     Returns
     -------
@@ -200,7 +203,7 @@ def run_case(
     results = Results(place.results)
     if results.find(case) is not None:
         return None
-    dataset = load_dataset(source, place.root, incomplete=incomplete)
+    dataset = load_dataset(source, place.root, incomplete=incomplete, download=download)
     split = make_split(
         dataset, n_old=case.n_old, overlap=case.overlap, labelled_only=case.labelled_only
     )
