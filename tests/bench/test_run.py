@@ -823,16 +823,17 @@ def test_a_name_in_capitals_leaves_no_path_either():
     assert case.dataset == "Dino"
 
 
-def test_a_set_that_is_incomplete_must_be_asked_for(tmp_path, monkeypatch):
+@pytest.mark.parametrize("option", ["incomplete", "download"])
+def test_a_set_that_is_incomplete_or_not_there_must_be_asked_for(tmp_path, monkeypatch, option):
     seen = []
 
-    def load(name, root, *, incomplete=False):
-        seen.append((name, root, incomplete))
+    def load(name, root, **options):
+        seen.append((name, root, options[option]))
         raise Stop
 
     monkeypatch.setattr(module, "load_dataset", load)
     case, settings = prepare("kmeans", "cub")
-    for incomplete in (False, True):
+    for asked in (False, True):
         with pytest.raises(Stop):
-            run_case(case, settings, place_in(tmp_path), "cub", incomplete=incomplete)
+            run_case(case, settings, place_in(tmp_path), "cub", **{option: asked})
     assert seen == [("cub", tmp_path / "data", False), ("cub", tmp_path / "data", True)]
