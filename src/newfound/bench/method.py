@@ -40,6 +40,8 @@ class BenchMethod(ABC):
         Told of every batch and epoch.
     n_starts : int, default=100
         Starts of semi-supervised k-means, where there is one.
+    start_file : Path, optional
+        Where features before any training are kept, for methods that cluster them.
 
     Attributes
     ----------
@@ -84,7 +86,9 @@ class BenchMethod(ABC):
         folder: Path,
         listener: Listener | None = None,
         n_starts: int = 100,
+        start_file: Path | None = None,
     ) -> None:
+        self.start_file = start_file
         self.n_starts = n_starts
         self.n_components = n_components
         self.settings = settings

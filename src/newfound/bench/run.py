@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import re
 import time
 import warnings
 from collections.abc import Callable
@@ -155,11 +156,13 @@ def weights_id(weights: str) -> str:
     Parameters
     ----------
     weights : str
-        "hub", "offline", "random" or a path.
+        "hub", "offline", "random", a path, or such a checksum itself.
     """
     if weights in ("hub", "offline", "random"):
         return weights
     path = Path(weights)
+    if not path.is_file() and re.fullmatch("[0-9a-f]{12}", weights):
+        return weights
     if not path.is_file():
         raise InputError(f"There is no file of weights {weights}; give hub, offline or a file.")
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -304,7 +307,8 @@ def _prepare(
     cls = find_method(case.method)
     init = None if case.k_init is None else split.n_known + case.k_init
     settings = settings.with_changes(pca="all" if case.pca else "off", n_components_init=init)
-    options: dict[str, Any] = {"settings": settings, "folder": folder}
+    start = start_file(case.dataset, split, settings, work)
+    options: dict[str, Any] = {"settings": settings, "folder": folder, "start_file": start}
     if case.prototypes != "mixture":
         options["prototypes"] = case.prototypes
     if case.joint:
@@ -315,29 +319,47 @@ def _prepare(
         return cls(split.n_known + split.n_novel, **options), None
     method = cls(**options)
     if not method.finds_k:
-        n_components = split.n_known + _search(case.dataset, X, split, settings, work)
+        n_components = split.n_known + _search(X, split, settings, start)
         return cls(n_components, **options), "Brent search on the features of the start"
     return method, None
 
 
-def _search(dataset: str, X: npt.NDArray[Any], split: Split, settings: Settings, work: Path) -> int:
-    """K^n by Brent's search on the features before training; looked up if it was done before."""
-    has_features = X.ndim == 2
-    origin: dict[str, Any] = {
+def start_file(dataset: str, split: Split, settings: Settings, work: Path) -> Path:
+    """Where features before training are kept.
+
+    Parameters
+    ----------
+    dataset : str
+        Name of the data set in records.
+    split : Split
+        Which rows take part.
+    settings : Settings
+        Backbone, weights (a file, or its checksum), size, seed.
+    work : Path
+        Folder of all runs.
+    """
+    shape = {
         "model": settings.model,
         "weights": weights_id(settings.weights),
         "size": settings.image_size,
         "crop": settings.crop_max,
+        "seed": settings.seed,
+        "split": split.checksum,
     }
-    if has_features:  # other features of the same rows have the same split
-        origin = {"features": hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]}
-    shape = {"dataset": dataset, "split": split.checksum, "seed": settings.seed, **origin}
-    file = work / f"brent-{_key(shape)}.json"
+    return work / f"start-{dataset}-{_key(shape)}.npy"
+
+
+def _search(X: npt.NDArray[Any], split: Split, settings: Settings, start: Path) -> int:
+    """K^n by Brent's search on the features before training; looked up if it was done before."""
+    if X.ndim == 2:  # other features of the same rows have the same split
+        content = hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]
+        start = start.with_name(f"start-{content}-{split.checksum}-{settings.seed}.npy")
+    file = start.with_name(start.name.replace("start-", "brent-")).with_suffix(".json")
     if file.exists():
         return int(read_json(file)["n_novel"])
-    Z = X if has_features else start_features(X, settings)
+    Z = X if X.ndim == 2 else start_features(X, settings, start)
     n_novel = brent_search(Z, split.y, random_state=settings.seed)
-    write_json(file, {**shape, "n_novel": n_novel})
+    write_json(file, {"n_novel": n_novel})
     return n_novel
 
 

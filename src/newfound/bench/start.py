@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -13,10 +15,13 @@ from newfound.deep.extraction import Extractor
 from newfound.deep.feed import Feed
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import views_for
+from newfound.files import whole_file
 from newfound.projection import Projection, unit_rows
 
 
-def start_features(pixels: npt.NDArray[np.uint8], settings: Settings) -> Floats:
+def start_features(
+    pixels: npt.NDArray[np.uint8], settings: Settings, file: Path | None = None
+) -> Floats:
     """Features of the middle view of each image, by the backbone as it comes.
 
     Parameters
@@ -25,12 +30,17 @@ def start_features(pixels: npt.NDArray[np.uint8], settings: Settings) -> Floats:
         Images.
     settings : Settings
         Backbone, weights, size, seed.
+    file : Path, optional
+        Where they are kept: read if it is there, else written.
 
     Returns
     -------
     ndarray of shape (n, d)
         Features, not normalised.
     """
+    if file is not None and file.exists():
+        kept: Floats = np.load(file, allow_pickle=False)
+        return kept
     fabric = start_engine(settings)
     torch.manual_seed(settings.seed)  # of weights that are random
     backbone = load_backbone(
@@ -38,7 +48,11 @@ def start_features(pixels: npt.NDArray[np.uint8], settings: Settings) -> Floats:
     ).to(fabric.device)
     views = views_for(settings, backbone.mean, backbone.std)
     extractor = Extractor(backbone, views, Feed(pixels, fabric.device), fabric, keep_inputs=False)
-    return extractor.features().cpu().numpy()
+    features = extractor.features().cpu().numpy()
+    if file is not None:
+        with whole_file(file) as handle:
+            np.save(handle, features, allow_pickle=False)
+    return features
 
 
 def to_cluster(X: Floats, settings: Settings) -> Floats:

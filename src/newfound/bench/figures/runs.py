@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,13 +23,13 @@ from newfound.bench.run import (
     is_file_of_features,
     outcome_file,
     rows_of,
+    start_file,
     weights_id,
 )
 from newfound.bench.splits import Split, make_split
 from newfound.bench.start import start_features
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
-from newfound.files import whole_file
 
 _NAMED_WEIGHTS = ("hub", "offline", "random")
 #: Settings that features before training depend on.
@@ -266,8 +264,7 @@ class Study:
     def start(self, settings: Settings) -> Floats:
         """Features before training, shape (n, d), not normalised.
 
-        They are taken from the work folder, where they are kept, else from a run of k-means, which
-        clusters them, else from the backbone.
+        They are taken from the work folder, where runs keep them, else from the backbone.
 
         Parameters
         ----------
@@ -276,57 +273,19 @@ class Study:
         """
         if self.dataset.has_features:
             return self.pictures(settings)
-        file = self._start_file(settings)
-        if file.exists():
-            return np.load(file, allow_pickle=False)
-        k_means = self._k_means(settings)
-        if k_means is not None:
-            return self.outcome(k_means).features
-        if settings.weights not in _NAMED_WEIGHTS and not Path(settings.weights).is_file():
+        file = start_file(self.dataset.name, self.split, settings, self.runs.work)
+        named = settings.weights in _NAMED_WEIGHTS
+        if not (file.exists() or named or Path(settings.weights).is_file()):
             command = f"newfound bench run kmeans {self.source} --model {settings.model}"
             raise InputError(
                 f"The features of {self.source} before training need the file of weights with the "
                 f"checksum {settings.weights}. Give it as --weights FILE, or run first:\n"
                 f"  {command} --weights FILE"
             )
-        features = start_features(self.pictures(settings), settings)
-        with whole_file(file) as handle:
-            np.save(handle, features, allow_pickle=False)
-        return features
-
-    def _k_means(self, settings: Settings) -> Record | None:
-        """A run of k-means on the same features."""
-        size = (settings.image_size, settings.crop_max)
-        wanted = (settings.model, _id_of(settings.weights), settings.seed)
-        found = [
-            record
-            for record in self.runs.records
-            if (record.case.method, record.case.dataset) == ("kmeans", self.source)
-            and (record.case.model, record.case.weights, record.case.seed) == wanted
-            and record.split == self.split.checksum
-            and self._size(record.case) == size
-            and self._has_outcome(record)
-        ]
-        return max(found, key=lambda record: record.date, default=None)
-
-    def _size(self, case: Case) -> tuple[int, float]:
-        settings = self.runs.settings(self.source, case)
-        return settings.image_size, settings.crop_max
+        return start_features(self.pictures(settings), settings, file)
 
     def _has_outcome(self, record: Record) -> bool:
         return outcome_file(record.case, self.runs.work).is_file()
-
-    def _start_file(self, settings: Settings) -> Path:
-        shape = {
-            "model": settings.model,
-            "weights": _id_of(settings.weights),
-            "size": settings.image_size,
-            "crop": settings.crop_max,
-            "seed": settings.seed,
-            "split": self.split.checksum,
-        }
-        key = hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()[:12]
-        return self.runs.work / f"start-{self.dataset.name}-{key}.npy"
 
 
 def name_of(source: str) -> str:
@@ -378,8 +337,3 @@ def _option(name: str, value: object) -> str:
     if isinstance(value, bool):
         return f"--{word}" if value else f"--no-{word}"
     return f"--{word} {value}"
-
-
-def _id_of(weights: str) -> str:
-    """Checksum of a file; a checksum stands for itself."""
-    return weights_id(weights) if Path(weights).is_file() else weights

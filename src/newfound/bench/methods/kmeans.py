@@ -29,7 +29,7 @@ class KMeans(BenchMethod):
     uses_pca = True
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
-        self.features_, self.history_ = start_features(pixels, self.settings), []
+        self.features_, self.history_ = start_features(pixels, self.settings, self.start_file), []
         self._fit_features(self.features_, codes)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
