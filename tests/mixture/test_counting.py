@@ -139,6 +139,13 @@ def test_known_classes_without_unlabelled_rows_are_found():
     assert count_categories(X, y, random_state=0).n_absent == 0
 
 
+def test_of_many_present_classes_none_is_taken_for_absent():
+    """That one class of 60 lies two standard errors low is chance, and does not make it absent."""
+    X, truth = blobs(75, 30, 0.2)
+    for seed in range(3):
+        assert count_categories(X, hide(truth, 60, 0.3, seed), random_state=0).n_absent == 0
+
+
 def test_a_sample_keeps_every_class(digits, monkeypatch):
     monkeypatch.setattr(counting, "MAX_ROWS", 30)
     codes = np.where(np.arange(500) % 100 == 0, np.arange(500) // 100, -1)

@@ -2,12 +2,12 @@
 
 K^n is three questions in one: how much of the unlabelled part is novel, how large a category
 is, and which row goes where. The first two need no clustering. Every row gets a score, how near
-it is to the labelled rows of some known class. Two groups of rows have a known answer: labelled
-rows that are held out behave like unlabelled rows of known classes, and labelled rows of known
-classes that are hidden for a round behave like rows of novel classes. Their mean scores m_K and
-m_N, and the mean score m of the unlabelled rows, give the share of known rows among these,
-(m - m_N) / (m_K - m_N); hence the label rate r of the known classes, N_l / r rows of known
-classes in all, and K^n = K^l (N r / N_l - 1).
+it is to the labelled rows of some known class, in a space that is learnt from these rows. Two
+groups of rows have a known answer: labelled rows that are held out behave like unlabelled rows
+of known classes, and labelled rows of known classes that are hidden for a round behave like rows
+of novel classes. Their mean scores m_K and m_N, and the mean score m of the unlabelled rows, give
+the share of known rows among these, (m - m_N) / (m_K - m_N); hence the label rate r of the known
+classes, N_l / r rows of known classes in all, and K^n = K^l (N r / N_l - 1).
 
 Assumed: labels are missing at random, with one label rate for all known classes; known and
 novel classes are exchangeable, in how they lie and in their mean size.
@@ -34,6 +34,8 @@ MAX_ROWS = 20_000
 #: How much a known row weighs in the score, against a novel one: less than its due, so that only
 #: regions where known rows prevail count. There, hidden classes stand best for novel ones.
 _KNOWN_WEIGHT = 0.1
+#: Share of the classes taken for absent that may be there.
+_FALSE_ABSENCES = 0.1
 
 
 @dataclass(frozen=True)
@@ -214,18 +216,18 @@ def _find_present(evidence: Evidence, odds: _Odds, n_known: int, n_unlabelled: i
 
     The odds of one class are the score that unlabelled rows bring to it, less what novel rows
     would bring, over the score of held-out rows. Absent is a class whose odds lie below half of
-    the common odds by two standard errors of such counts.
+    the common odds and farther below these than chance explains; of many classes some lie low by
+    chance, so that the share of false alarms is controlled (Benjamini and Hochberg).
     """
     seen = (evidence.held_out, evidence.hidden, evidence.unlabelled)
     sums: list[Doubles] = [
         np.bincount(group.nearest, scores, minlength=n_known).astype(np.float64)
         for group, scores in zip(seen, odds.scores, strict=True)
     ]
-    times = max(1, evidence.n_hidings - 1)  # how often a class is not hidden, in each fold
-    held_out = sums[0] / (N_REPEATS * times)
-    hidden = sums[1] / len(odds.scores[1]) * (1 - odds.share) * n_unlabelled
-    hidden *= evidence.n_hidings / times
-    unlabelled = sums[2] / (N_REPEATS * N_FOLDS * times)
+    seen_in = (evidence.n_hidings - 1) / evidence.n_hidings  # rounds that do not hide a class
+    held_out = sums[0] / (N_REPEATS * seen_in)
+    hidden = sums[1] / len(odds.scores[1]) * (1 - odds.share) * n_unlabelled / seen_in
+    unlabelled = sums[2] / (N_REPEATS * N_FOLDS * seen_in)
     present = np.ones(n_known, dtype=bool)
     for _ in range(10):
         found = (unlabelled - hidden)[present].sum()
@@ -233,7 +235,9 @@ def _find_present(evidence: Evidence, odds: _Odds, n_known: int, n_unlabelled: i
         expected = common * held_out
         missing = expected - (unlabelled - hidden)
         error = np.sqrt(expected + 2 * hidden + common * expected)
-        now = ~((missing > 0.5 * expected) & (missing > 2 * error))
+        by_chance = stats.norm.sf(missing / np.maximum(error, 1e-12))
+        surprising = stats.false_discovery_control(by_chance) < _FALSE_ABSENCES
+        now = ~((missing > 0.5 * expected) & surprising)
         if now.sum() < 2 or np.array_equal(now, present):
             break
         present = now

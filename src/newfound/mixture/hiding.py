@@ -14,12 +14,21 @@ from scipy import sparse
 
 from newfound.arrays import Bools, Floats, Ints
 from newfound.labels import UNLABELLED
-from newfound.mixture.neighbours import balanced_graph, nearest_rows, whiten_by_neighbours
+from newfound.mixture.neighbours import (
+    balanced_graph,
+    class_sums,
+    nearest_of,
+    nearest_rows,
+    whiten_by_classes,
+    whiten_by_neighbours,
+)
+from newfound.projection import unit_rows
 
 N_FOLDS = 5  # parts that the labelled rows are held out in
-N_HIDINGS = 5  # groups that the classes are hidden in
+N_HIDINGS = 5  # groups that the classes are hidden in, one in each round
 N_REPEATS = 3  # draws of the folds
-_N_DIRECTIONS = 128
+_N_DIRECTIONS = 256
+_N_CANDIDATES = 100  # nearest rows of a row, found once; each round chooses among them
 _N_NEIGHBOURS = 30
 _STEPS = (1, 2, 4)  # lengths of the walks on the graph
 
@@ -27,7 +36,7 @@ _STEPS = (1, 2, 4)  # lengths of the walks on the graph
 class Seen(NamedTuple):
     """Rows of one group, over all rounds."""
 
-    affinity: Floats  # (m, 3) to the nearest class that is not hidden, for each length of walk
+    affinity: Floats  # (m, 4) to the nearest class that is not hidden, by walks and by its mean
     own: Ints  # (m,) their class, -1 if it is unknown
     nearest: Ints  # (m,) the class that they are nearest to
 
@@ -70,8 +79,8 @@ def gather_evidence(
     V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
     if not V.any():
         return None
-    graph = balanced_graph(*nearest_rows(V, min(_N_NEIGHBOURS, len(V) - 1)))
-    rounds = list(_play(graph, codes, by_class, rng))
+    candidates, _ = nearest_rows(V, min(_N_CANDIDATES, len(V) - 1))
+    rounds = list(_play(V, candidates, codes, by_class, rng))
     held_out, hidden, unlabelled = (
         Seen(*(np.concatenate(parts) for parts in zip(*(r[i] for r in rounds), strict=True)))
         for i in range(3)
@@ -83,26 +92,29 @@ def gather_evidence(
 
 
 def _play(
-    graph: sparse.csr_array, codes: Ints, by_class: bool, rng: np.random.Generator
+    V: Floats, candidates: Ints, codes: Ints, by_class: bool, rng: np.random.Generator
 ) -> Iterator[tuple[Seen, Seen, Seen, int]]:
-    """Yield the three groups and the number of kept labels, for each fold and group of classes."""
+    """Yield the three groups and the number of kept labels, for each round."""
     labelled, free = np.flatnonzero(codes != UNLABELLED), np.flatnonzero(codes == UNLABELLED)
     classes, n_known = codes[labelled], int(codes.max()) + 1
     n_groups = min(N_HIDINGS, n_known)
-    for _ in range(N_REPEATS):
-        fold = _draw_folds(classes, by_class, rng)
-        for number in range(N_FOLDS):
-            group = rng.permutation(np.arange(n_known) % n_groups)
-            reference = fold != number
-            walks = _walk(graph, labelled[reference], classes[reference], n_known)
-            for hidden in range(n_groups):
-                affinity, nearest = _nearest_class(walks, group != hidden)
-                is_hidden = group[classes] == hidden
-                held_out, covered, other = (
-                    Seen(affinity[rows], codes[rows], nearest[rows])
-                    for rows in (labelled[~reference & ~is_hidden], labelled[is_hidden], free)
-                )
-                yield held_out, covered, other, int((~is_hidden).sum())
+    group = rng.permutation(np.arange(n_known) % n_groups)
+    for number in range(N_REPEATS * N_FOLDS):
+        if number % N_FOLDS == 0:
+            fold = _draw_folds(classes, by_class, rng)
+            if n_known > n_groups:  # otherwise the turns of single classes go on
+                group = rng.permutation(group)
+        is_hidden = group[classes] == number % n_groups
+        is_out = fold == number % N_FOLDS
+        chosen = ~is_hidden & ~is_out
+        if not chosen.any():
+            continue
+        affinity, nearest = _affinity(V, candidates, labelled[chosen], classes[chosen])
+        held_out, covered, other = (
+            Seen(affinity[rows], codes[rows], nearest[rows])
+            for rows in (labelled[~is_hidden & is_out], labelled[is_hidden], free)
+        )
+        yield held_out, covered, other, int((~is_hidden).sum())
 
 
 def _draw_folds(classes: Ints, by_class: bool, rng: np.random.Generator) -> Ints:
@@ -130,8 +142,17 @@ def _walk(graph: sparse.csr_array, references: Ints, classes: Ints, n_known: int
     return walks
 
 
-def _nearest_class(walks: list[Floats], is_kept: Bools) -> tuple[Floats, Ints]:
-    """Largest affinity to a kept class for each length, and the class of the longest walk's."""
-    kept = np.flatnonzero(is_kept)
-    affinity = np.stack([np.sqrt(mass[:, kept].max(axis=1)) for mass in walks], axis=1)
-    return affinity, kept[walks[-1][:, kept].argmax(axis=1)]
+def _affinity(V: Floats, candidates: Ints, references: Ints, classes: Ints) -> tuple[Floats, Ints]:
+    """How near all rows are to the nearest class of the references, and which class that is.
+
+    The space is learnt from the references alone: held-out rows then lie in it as unlabelled
+    rows of the same classes do, and rows of hidden classes as novel ones.
+    """
+    names, own = np.unique(classes, return_inverse=True)
+    space = whiten_by_classes(V, references, own)
+    graph = balanced_graph(*nearest_of(space, candidates, min(_N_NEIGHBOURS, candidates.shape[1])))
+    walks = _walk(graph, references, own, len(names))
+    centres = unit_rows(class_sums(space, references, own)).astype(np.float32)
+    affinity = [np.sqrt(mass.max(axis=1)) for mass in walks]
+    affinity.append((space @ centres.T).max(axis=1))
+    return np.stack(affinity, axis=1), names[walks[-1].argmax(axis=1)]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
@@ -157,13 +160,14 @@ class SemiSupervisedKMeans(
         start = _prepare(X, weights, partial.codes, partial.n_known)
         random_state = check_random_state(self.random_state)
         threshold = self.tol * _mean_variance(X, weights)
-        best = None
-        for _ in range(self.n_init):
+
+        def run(random_state: np.random.RandomState) -> _Partition:
             centres = _seed_centres(start, n_clusters, random_state)
-            found = lloyd(start, centres, self.max_iter, threshold)
-            if best is None or found.inertia < best.inertia:
-                best = found
-        assert best is not None
+            return lloyd(start, centres, self.max_iter, threshold)
+
+        best = run(random_state)
+        for found in _in_threads(run, self.n_init - 1, random_state):
+            best = found if found.inertia < best.inertia else best
         self.labels_ = best.labels
         self.cluster_centers_ = best.centres.astype(X.dtype)
         self.prototypes_ = self.cluster_centers_
@@ -231,6 +235,22 @@ class SemiSupervisedKMeans(
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _in_threads(
+    run: Callable[[np.random.RandomState], _Partition],
+    n_starts: int,
+    random_state: np.random.RandomState,
+) -> Iterator[_Partition]:
+    """Further starts, one to a processor at a time; their seeds are drawn beforehand."""
+    if n_starts < 1:
+        return
+    seeds = random_state.randint(np.iinfo(np.int32).max, size=n_starts)
+    n_threads = effective_n_jobs(-1)
+    with threadpool_limits(1), ThreadPoolExecutor(n_threads) as threads:
+        for i in range(0, n_starts, n_threads):
+            chances = [np.random.RandomState(seed) for seed in seeds[i : i + n_threads]]
+            yield from threads.map(run, chances)
 
 
 def fit_labels(

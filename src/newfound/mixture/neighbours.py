@@ -95,6 +95,83 @@ def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator)
     return unit_rows(whitened)
 
 
+def whiten_by_classes(V: Floats, rows: Ints, classes: Ints) -> Floats:
+    """Divide by the covariance of labelled rows within their classes.
+
+    This draws the classes of these rows together, and others less: it may only be learnt from
+    rows that stand for nothing else.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, q)
+        Rows of unit length.
+    rows : ndarray of int, shape (m,)
+        Labelled rows to learn from.
+    classes : ndarray of int, shape (m,)
+        Their classes.
+
+    Returns
+    -------
+    ndarray of shape (n, q), float32
+        Rows of unit length; V itself where no class has two different rows.
+    """
+    counts = np.bincount(classes)
+    several = counts[classes] > 1
+    if not several.any():
+        return V
+    means = class_sums(V, rows, classes) / np.maximum(counts, 1)[:, None]
+    unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))
+    deviations = ((V[rows] - means[classes]) * unbiased[classes][:, None])[several]
+    covariance, _ = ledoit_wolf(deviations, assume_centered=True)
+    values, vectors = linalg.eigh(covariance)
+    if values[-1] <= 0:
+        return V
+    whitened = V @ (vectors / np.sqrt(values.clip(min=1e-6 * values[-1]))).astype(np.float32)
+    whitened -= whitened.mean(axis=0)
+    return unit_rows(whitened)
+
+
+def class_sums(V: Floats, rows: Ints, classes: Ints) -> Doubles:
+    """Sum of the rows of each class, shape (n_classes, q)."""
+    n_classes = int(classes.max(initial=-1)) + 1
+    member = sparse.csr_array(
+        (np.ones(len(rows)), (classes, np.arange(len(rows)))), shape=(n_classes, len(rows))
+    )
+    return np.asarray(member @ V[rows].astype(np.float64))
+
+
+def nearest_of(V: Floats, candidates: Ints, n_neighbours: int) -> tuple[Ints, Floats]:
+    """The most similar candidates of each row and their cosine similarities, best first.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, q)
+        Rows of unit length.
+    candidates : ndarray of int, shape (n, c)
+        Indices of rows to choose from.
+    n_neighbours : int
+        How many to choose; at most c.
+
+    Returns
+    -------
+    neighbours, cosines : ndarray of shape (n, n_neighbours)
+        As those of `nearest_rows`.
+    """
+    neighbours = np.empty((len(V), n_neighbours), dtype=np.int64)
+    cosines = np.empty((len(V), n_neighbours), dtype=V.dtype)
+
+    def search(block: slice) -> None:
+        similar = (V[candidates[block]] @ V[block][:, :, None])[:, :, 0]
+        order = np.argsort(-similar, axis=1, kind="stable")[:, :n_neighbours]
+        neighbours[block] = np.take_along_axis(candidates[block], order, axis=1)
+        cosines[block] = np.take_along_axis(similar, order, axis=1)
+
+    with threadpool_limits(1), ThreadPoolExecutor(effective_n_jobs(-1)) as threads:
+        for _ in threads.map(search, row_blocks(len(V), candidates.shape[1] * V.shape[1])):
+            pass
+    return neighbours, cosines
+
+
 def balanced_graph(neighbours: Ints, cosines: Floats) -> sparse.csr_array:
     """Symmetric neighbour graph whose rows and columns sum to 1.
 
