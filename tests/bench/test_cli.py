@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from newfound.bench.case import Case
 from newfound.bench.cli import app
 from newfound.bench.methods import NAMES
+from newfound.bench.plan import bench_settings
 from newfound.bench.results import Results, read_records
-from newfound.bench.run import Place, bench_settings
+from newfound.bench.run import Place
 from newfound.deep.settings import Settings
 
 torch.set_num_threads(1)

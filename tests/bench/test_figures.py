@@ -29,8 +29,8 @@ from newfound.bench.figures.maps import colour_groups, draw_maps, map_rows
 from newfound.bench.figures.pictures import _of_gpc, draw_prototypes, nearest_pictures
 from newfound.bench.figures.runs import Runs, Study, describe
 from newfound.bench.figures.variance import draw_variance, explained_variance
+from newfound.bench.plan import outcome_file, start_file, weights_id
 from newfound.bench.results import Results
-from newfound.bench.run import outcome_file, start_file, weights_id
 from newfound.bench.splits import Split, make_split
 from newfound.errors import InputError, MissingExtraError
 from newfound.files import whole_file

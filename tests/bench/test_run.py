@@ -19,19 +19,16 @@ from newfound.bench import run as module
 from newfound.bench.case import Case
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import NAMES
-from newfound.bench.results import read_records
-from newfound.bench.run import (
-    Place,
+from newfound.bench.plan import (
     bench_settings,
     is_file_of_features,
     make_case,
     outcome_file,
-    rows_of,
-    run_case,
     run_folder,
-    versions,
     weights_id,
 )
+from newfound.bench.results import read_records
+from newfound.bench.run import Place, rows_of, run_case, versions
 from newfound.bench.splits import make_split
 from newfound.deep.backbone import load_backbone
 from newfound.deep.estep import mixture_space

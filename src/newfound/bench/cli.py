@@ -89,7 +89,8 @@ def run(
     with clear_errors():
         for package in ("torch", "lightning_fabric"):
             require(package, extra="train")
-        from newfound.bench.run import Place, bench_settings, make_case, run_case
+        from newfound.bench.plan import bench_settings, make_case
+        from newfound.bench.run import Place, run_case
 
         if k not in _K:
             raise InputError(f"--k is known, unknown or both; got {k!r}.")
@@ -143,7 +144,7 @@ def table(
 def _methods_for(text: str, source: str) -> list[str]:
     """Ids with commas between them; "all" on a file of features are those that take features."""
     from newfound.bench.methods import find_method
-    from newfound.bench.run import is_file_of_features
+    from newfound.bench.plan import is_file_of_features
 
     if text != "all":
         return text.split(",")

@@ -17,15 +17,15 @@ from newfound.bench.datasets import DataSet, load_dataset
 from newfound.bench.datasets.sources import SOURCES
 from newfound.bench.layout import PLAIN
 from newfound.bench.methods import find_method
-from newfound.bench.results import read_records
-from newfound.bench.run import (
+from newfound.bench.plan import (
     bench_settings,
     is_file_of_features,
     outcome_file,
-    rows_of,
     start_file,
     weights_id,
 )
+from newfound.bench.results import read_records
+from newfound.bench.run import rows_of
 from newfound.bench.splits import Split, make_split
 from newfound.bench.start import start_features
 from newfound.deep.settings import Settings
