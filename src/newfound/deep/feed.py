@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -34,7 +35,10 @@ class Feed:
         if device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(device)
             if pixels.nbytes <= _SHARE_OF_MEMORY * free:
-                self._resident = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+                with warnings.catch_warnings():
+                    # decoded pictures are read-only, and only read here
+                    warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+                    self._resident = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
 
     def __len__(self) -> int:
         return len(self._pixels)
