@@ -187,18 +187,24 @@ def test_logs_of_epochs_beside_the_records_are_left_out(tmp_path):
 def test_find_knows_a_case_by_all_of_its_fields(tmp_path):
     results = Results(tmp_path / "bench.jsonl")
     case = Case("gpc", "cub", changes={"crop": (0.5, 1.0), "a": 1})
-    assert results.find(case) is None
-    Results(tmp_path / "other.jsonl").add(dataclasses.replace(record_of(), case=case))
-    assert results.find(Case("gpc", "cub", changes={"a": 1, "crop": (0.5, 1.0)})) is not None
+    record = dataclasses.replace(record_of(), case=case)
+    where = (record.split, record.layout)
+    assert results.find(case, *where) is None
+    Results(tmp_path / "other.jsonl").add(record)
+    same = Case("gpc", "cub", changes={"a": 1, "crop": (0.5, 1.0)})
+    assert results.find(same, *where) is not None
     for other in ({"seed": 1}, {"known_k": True}, {"changes": {}}, {"dataset": "cars"}):
-        assert results.find(dataclasses.replace(case, **other)) is None
+        assert results.find(dataclasses.replace(case, **other), *where) is None
+    assert results.find(same, "another split", record.layout) is None
+    assert results.find(same, record.split, "another layout") is None
 
 
 def test_find_gives_the_newest(tmp_path):
     results = Results(tmp_path / "bench.jsonl")
     results.add(record_of(date="2024-06-01"))
     results.add(record_of(date="2024-05-01"))
-    assert results.find(Case("gpc", "cub")).date == "2024-06-01"
+    record = record_of()
+    assert results.find(Case("gpc", "cub"), record.split, record.layout).date == "2024-06-01"
 
 
 def test_a_key_leaves_out_what_may_differ():

@@ -7,6 +7,7 @@ import platform
 from dataclasses import fields, replace
 from importlib.metadata import version
 from statistics import median
+from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -476,7 +477,7 @@ def another(name):
 
 ELSEWHERE = {
     *{"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"},
-    *{"devices", "num_nodes", "compile", "token_cache", "precision"},
+    *{"devices", "num_nodes", "compile", "token_cache"},
 }
 
 
@@ -603,11 +604,30 @@ def test_what_the_results_have_is_skipped(runs, folder, monkeypatch):
         pytest.fail("something was done again")
 
     monkeypatch.setattr(BenchMethod, "fit", fail)
-    monkeypatch.setattr(module, "load_dataset", fail)
+    monkeypatch.setattr(module, "rows_of", fail)
     monkeypatch.setattr(module, "brent_search", fail)
     for name in runs:
         assert go(name, folder) is None
     assert (folder / "results" / "bench.jsonl").read_bytes() == before
+
+
+def test_a_run_on_other_rows_is_not_taken_for_it(runs, folder, monkeypatch):
+    class Stop(Exception):
+        pass
+
+    def stop(*arguments, **options):
+        raise Stop
+
+    other = SimpleNamespace(checksum="another")
+    monkeypatch.setattr(module, "make_split", lambda dataset, **options: other)
+    monkeypatch.setattr(module, "rows_of", stop)
+    with pytest.raises(Stop):
+        go("kmeans", folder)
+
+
+def test_a_file_with_the_name_of_a_data_set_is_refused():
+    with pytest.raises(InputError, match=r"cub\.npz has the name of a data set"):
+        make_case("kmeans", "some/cub.npz", bench_settings("some/cub.npz"))
 
 
 def test_another_seed_is_another_case(runs, folder, asked):
@@ -758,7 +778,8 @@ def test_other_features_of_the_same_rows_are_searched_again(
 def test_features_are_a_data_set(tmp_path, feature_file, small_set, name, known_k):
     run = run_and_watch(name, tmp_path, feature_file, known_k=known_k)
     record, case = run.record, run.case
-    assert (case.dataset, case.epochs, case.model, case.weights) == ("dino", 0, "", "")
+    assert (case.dataset, case.epochs, case.model) == ("dino", 0, "")
+    assert case.weights == weights_id(str(feature_file))
     assert (case.pretraining, record.checkpoint) == ("none", "no training")
     assert record.layout == "features"
     assert record.split == make_split(small_set).checksum

@@ -75,6 +75,8 @@ class BenchMethod(ABC):
     labels_: Ints
     n_components_: int
     k_source_: str
+    #: Identity of images and K, compared when an interrupted training goes on.
+    fingerprint: str = ""
     features_: Floats
     history_: list[Epoch]
 
@@ -129,7 +131,13 @@ class BenchMethod(ABC):
     def _train(self, learner: Method, pixels: npt.NDArray[np.uint8], codes: Ints) -> Trained:
         """Run the common loop; sets `features_` and `history_`."""
         trained = train(
-            pixels, codes, self.settings, self.folder, method=learner, listener=self.listener
+            pixels,
+            codes,
+            self.settings,
+            self.folder,
+            method=learner,
+            fingerprint=self.fingerprint,
+            listener=self.listener,
         )
         self.features_, self.history_ = trained.features, trained.history
         return trained

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from newfound.bench.case import Case, Prototypes
+from newfound.bench.datasets import DATASETS
 from newfound.bench.methods import find_method
 from newfound.bench.splits import Split
 from newfound.deep.settings import Settings
@@ -24,7 +25,7 @@ _OF_CLUSTERING = frozenset({"n_directions", "acceptance", "count_term", "whiten"
 #: Settings that are fields of a case, that the runner sets, or that do not change the result.
 _NOT_CHANGES = frozenset(
     {"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"}
-    | {"devices", "num_nodes", "compile", "token_cache", "precision"}
+    | {"devices", "num_nodes", "compile", "token_cache"}
 )
 
 
@@ -67,6 +68,11 @@ def make_case(method: str, dataset: str, settings: Settings, **options: Any) -> 
         semi-supervised k-means; ``pretraining=None`` is "ImageNet", or "none" for random weights.
     """
     cls = find_method(method)
+    name = dataset
+    if is_file_of_features(dataset):
+        name = Path(dataset).stem
+        if name in DATASETS:
+            raise InputError(f"{dataset} has the name of a data set. Give the file another name.")
     n_starts = options.pop("n_starts", 100)
     pca = options.pop("pca", None)
     pretraining = options.pop("pretraining", None)
@@ -85,7 +91,7 @@ def make_case(method: str, dataset: str, settings: Settings, **options: Any) -> 
         changes = _only(changes, _OF_START)
     case = Case(
         method,
-        Path(dataset).stem if is_file_of_features(dataset) else dataset,
+        name,
         seed=settings.seed,
         pca=cls.uses_pca and (cls.pca_by_default if pca is None else pca),
         epochs=settings.epochs if cls.learns else 0,
@@ -129,16 +135,20 @@ def is_file_of_features(dataset: str) -> bool:
     return dataset.lower().endswith((".npz", ".npy"))
 
 
-def without_training(case: Case) -> Case:
+def without_training(case: Case, source: str) -> Case:
     """The case on finished features: nothing that training is described by.
 
     Parameters
     ----------
     case : Case
         As it would be with training.
+    source : str
+        The file of features, which stands in the place of weights.
     """
     changes = _only(case.changes, _OF_CLUSTERING)
-    return replace(case, epochs=0, model="", weights="", pretraining="none", changes=changes)
+    return replace(
+        case, epochs=0, model="", weights=weights_id(source), pretraining="none", changes=changes
+    )
 
 
 def _only(changes: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:

@@ -55,20 +55,27 @@ class Results:
         """All records of the folder."""
         return read_records(self.file.parent)
 
-    def find(self, case: Case) -> Record | None:
+    def find(self, case: Case, split: str, layout: str) -> Record | None:
         """The record of a case, if it was run.
 
         Parameters
         ----------
         case : Case
             What would be run.
+        split, layout : str
+            On which rows: checksum of the split, and how the data set is stored.
 
         Returns
         -------
         Record or None
             The newest record of this very case, whichever file it is in.
         """
-        found = [record for record in self.read() if case_key(record.case) == case_key(case)]
+        found = [
+            record
+            for record in self.read()
+            if case_key(record.case) == case_key(case)
+            and (record.split, record.layout) == (split, layout)
+        ]
         return max(found, key=lambda record: record.date, default=None)
 
     def add(self, record: Record) -> None:

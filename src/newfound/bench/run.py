@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import platform
 import time
 import warnings
@@ -100,20 +101,23 @@ def run_case(
     Record or None
         What came out; None if the results have the case already.
     """
-    case = without_training(case) if is_file_of_features(source) else case
+    case = without_training(case, source) if is_file_of_features(source) else case
     results = Results(place.results)
-    if results.find(case) is not None:
-        return None
     dataset = load_dataset(source, place.root, incomplete=incomplete, download=download)
     split = make_split(
         dataset, n_old=case.n_old, overlap=case.overlap, labelled_only=case.labelled_only
     )
+    if results.find(case, split.checksum, dataset.layout) is not None:
+        return None
     X = rows_of(dataset, split, settings, place.work)
     folder = run_folder(case, place.work)
+    started = time.perf_counter() - _seconds_of(folder)  # a run that was interrupted, or is shared
     method, k_source = _prepare(case, settings, split, X, place.work, folder)
+    method.fingerprint = f"{split.checksum} {dataset.layout}"
+    if not method.learns_without_k:
+        method.fingerprint += f" {method.n_components}"
     if listener is not None:
         method.listener = listener(folder)
-    started = time.perf_counter()
     method.fit(X, split.y)
     seconds = time.perf_counter() - started
     record = _record(case, split, method, k_source or method.k_source_, seconds)
@@ -122,6 +126,15 @@ def run_case(
         np.savez(file, features=method.features_.astype(np.float16), labels=method.labels_)
     results.add(record)
     return record
+
+
+def _seconds_of(folder: Path) -> float:
+    """Seconds of the epochs that were trained already."""
+    file = folder / "epochs.jsonl"
+    if not file.exists():
+        return 0.0
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return float(sum(json.loads(line)["seconds"] for line in lines))
 
 
 def rows_of(dataset: DataSet, split: Split, settings: Settings, work: Path) -> npt.NDArray[Any]:

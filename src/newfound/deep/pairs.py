@@ -128,7 +128,7 @@ class StoredViews:
         epoch : int
             What the choice of views is keyed by.
         """
-        rng = np.random.default_rng([self._seed, epoch])
+        rng = np.random.default_rng([self._seed, epoch, 1])  # another one than for batches
         first = rng.integers(self._n_views, size=rows.shape)
         second = (first + rng.integers(1, self._n_views, size=rows.shape)) % self._n_views
         mine = share_of(np.arange(rows.shape[1]), self._fabric)

@@ -453,11 +453,11 @@ class _Loop:
 
     def _final_mixture(self, Z: Floats, state: _State) -> SplitMergeMixture:
         seed, labels = self.settings.seed, state.labels
-        if self.settings.acceptance == "literal" and labels is not None:
+        n_found = 0 if labels is None else int(labels.max()) + 1
+        literal = self.settings.acceptance == "literal"
+        if literal and labels is not None and self.settings.n_components in (None, n_found):
             # the paper's K is where the loop has brought it
-            mixture = mixture_for(
-                self.settings, Z.shape[1], n_components=int(labels.max()) + 1, n_init=1
-            )
+            mixture = mixture_for(self.settings, Z.shape[1], n_components=n_found, n_init=1)
             return mixture.set_params(random_state=seed).refit(Z, self.y, labels)
         mixture = mixture_for(self.settings, Z.shape[1], random_state=seed, count=state.count)
         mixture.fit(Z, self.y)

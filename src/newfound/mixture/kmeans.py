@@ -161,8 +161,10 @@ class SemiSupervisedKMeans(
         random_state = check_random_state(self.random_state)
         threshold = self.tol * _mean_variance(X, weights)
 
+        squared_to = _distances_to_free(start)
+
         def run(random_state: np.random.RandomState) -> _Partition:
-            centres = _seed_centres(start, n_clusters, random_state)
+            centres = _seed_centres(start, n_clusters, random_state, squared_to)
             return lloyd(start, centres, self.max_iter, threshold)
 
         best = run(random_state)
@@ -259,7 +261,7 @@ def fit_labels(
     """One start of semi-supervised k-means on rows that were already checked; its labels."""
     weights = np.ones(len(X), X.dtype)
     start = _prepare(X, weights, codes, n_known)
-    centres = _seed_centres(start, n_clusters, random_state)
+    centres = _seed_centres(start, n_clusters, random_state, _distances_to_free(start))
     return lloyd(start, centres, 300, 1e-4 * _mean_variance(X, weights)).labels
 
 
@@ -300,7 +302,12 @@ def _mean_variance(X: Floats, weights: Floats) -> float:
     return float(np.dot(squared.astype(np.float64), weights)) / total / X.shape[1]
 
 
-def _seed_centres(start: _Start, n_clusters: int, random_state: np.random.RandomState) -> Floats:
+def _seed_centres(
+    start: _Start,
+    n_clusters: int,
+    random_state: np.random.RandomState,
+    squared_to: Callable[[Ints], Floats],
+) -> Floats:
     """Greedy k-means++ on the free rows, seeded by the class means.
 
     The distance of each free row to its nearest centre is kept and lowered by each new centre,
@@ -311,7 +318,6 @@ def _seed_centres(start: _Start, n_clusters: int, random_state: np.random.Random
     n_set = start.n_known
     centres[:n_set] = _class_means(start)
     n_trials = 2 + int(np.log(n_clusters))
-    squared_to = _distances_to_free(start)
     closest = np.ones(len(start.free))  # without a class mean, the first draw is by weight alone
     if n_set:
         closest = _squared_to_nearest(start, centres[:n_set])

@@ -72,7 +72,7 @@ def test_these_settings_reach_loop_and_loss(tmp_path, few_digits, monkeypatch, p
     class Stop(Exception):
         pass
 
-    def spy(pixels, codes, settings, folder, *, method, listener):
+    def spy(pixels, codes, settings, folder, *, method, **options):
         seen.extend([settings, method.settings])
         raise Stop
 

@@ -29,7 +29,8 @@ class GCD(BenchMethod):
     Departures
     ----------
     - Batches hold exactly 64 labelled and 64 unlabelled images, the authors' only in expectation.
-    - Brent's search runs over log K, in its favour (see `newfound.mixture.rivals.brent_search`).
+    - Brent's search runs over log K, in its favour (see `newfound.mixture.rivals.brent_search`),
+      and on 128 principal directions.
     - `n_starts` starts of k-means: the authors have 100, the default here too.
     """
 
