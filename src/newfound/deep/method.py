@@ -59,9 +59,12 @@ class Method(ABC):
         Of the loop: temperatures, weights, warm-up, head.
     uses_prototypes : bool
         Whether an E-step comes before each epoch.
+    ends_with_mixture : bool
+        Whether, with E-steps, a mixture is fitted to the finished features.
     """
 
     uses_prototypes: bool = False
+    ends_with_mixture: bool = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

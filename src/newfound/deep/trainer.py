@@ -93,7 +93,7 @@ class Trained:
     features : ndarray of shape (n, d)
         Of all images.
     mixture : SplitMergeMixture or None
-        Fitted to them; None for a method without prototypes.
+        Fitted to them; None for a method that has none.
     rehearsal : Rehearsal or None
         What became of hidden known classes.
     history : list of Epoch
@@ -445,7 +445,7 @@ class _Loop:
             selected, state.labels = best["epoch"], tensors["labels"].numpy()
         Z = self.extractor.features().cpu().numpy()
         mixture = rehearsal = None
-        if self.fabric.is_global_zero:
+        if self.fabric.is_global_zero and self.method.ends_with_mixture:
             mixture = self._final_mixture(Z, state)
             rehearsal = self._rehearse(mixture, Z, listener)
         mixture, rehearsal = self.fabric.broadcast((mixture, rehearsal))

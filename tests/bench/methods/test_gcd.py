@@ -132,7 +132,9 @@ def test_joint_is_our_mixture_on_the_finished_features(
     Z, y = learnt.features_, seven_digits.y
     method = GCD(n_components, settings=SETTINGS, folder=tmp_path, joint=True).fit(Z, y)
     mixture = SplitMergeMixture(
-        n_components=n_components, n_directions=Z.shape[1], random_state=SETTINGS.seed
+        n_components=n_components,
+        n_directions=SETTINGS.n_directions,  # also where k-means has no PCA
+        random_state=SETTINGS.seed,
     ).fit(Z, y)
     np.testing.assert_array_equal(method.labels_, mixture.labels_)
     assert method.n_components_ == mixture.n_components_ == (n_components or mixture.n_components_)

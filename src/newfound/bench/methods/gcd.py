@@ -59,7 +59,7 @@ class GCD(BenchMethod):
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         n_components, seed = self.n_components, self.settings.seed
         if self.joint:
-            settings = self.settings.with_changes(n_components=n_components)
+            settings = self.settings.with_changes(n_components=n_components, pca="all")
             mixture = mixture_for(settings, X.shape[1], random_state=seed).fit(X, codes)
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return

@@ -132,6 +132,7 @@ class JointMixture(ClassifierLearner):
     """
 
     uses_prototypes = True
+    ends_with_mixture = False
     classifier: OpenClassifier
 
     def classifier_for(self, n_features: int) -> nn.Module:
@@ -174,11 +175,12 @@ class JointMixture(ClassifierLearner):
         if len(slots):
             start, slots = self._nearest(X, codes, slots)
         go_on = labels is not None and not (moves and len(slots) <= self.n_known)
+        # on principal directions: a component has a covariance for each pair of columns
         clusters = find_clusters(
             X,
             codes,
             start if go_on else None,
-            self.settings,
+            self.settings.with_changes(pca="all"),
             moves=moves,
             seed=seed,
             count=count,

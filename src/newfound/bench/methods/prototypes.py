@@ -32,6 +32,8 @@ class OtherPrototypes(PrototypicalContrast):
         K; DBSCAN finds its own.
     """
 
+    ends_with_mixture = False
+
     def __init__(
         self, settings: Settings, clustering: Clustering, n_components: int | None
     ) -> None:
