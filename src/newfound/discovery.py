@@ -651,7 +651,11 @@ def _load_trained(settings: Settings, checkpoint: Path) -> Any:
     network = trainer.Network(backbone, method.head(backbone.n_features))
     prefix = "network."
     network.load_state_dict(
-        {name[len(prefix) :]: tensors[name] for name in tensors if name.startswith(prefix)},
+        {
+            name[len(prefix) :]: tensors.get(f"average.{name}", tensors[name])
+            for name in tensors
+            if name.startswith(prefix)
+        },
         strict=False,  # what was not trained is not in the file
     )
     views = trainer.views_for(settings, backbone.mean, backbone.std)

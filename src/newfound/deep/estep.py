@@ -94,6 +94,8 @@ class Clusters:
         Mean of the labelled rows of a known class, of all rows of a novel one.
     projection : Projection
         From the reduced features to V.
+    sizes : ndarray of shape (K,) or None
+        Unlabelled rows that each component may be expected to hold.
     """
 
     labels: Ints
@@ -101,6 +103,7 @@ class Clusters:
     V: Floats
     prototypes: Doubles
     projection: Projection
+    sizes: Doubles | None = None
 
     @property
     def n_components(self) -> int:
@@ -280,11 +283,14 @@ class Prototypes:
         From unit-length features to them.
     n_batch_directions : int
         q of each batch's own directions, as the paper has it; 0: none.
+    sizes : Tensor of shape (K,) or None
+        Share of the unlabelled rows that each may be expected to have.
     """
 
     means: Tensor
     space: Space
     n_batch_directions: int = 0
+    sizes: Tensor | None = None
 
     def project(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Features and prototypes in their common space, (n, q) and (K, q).
@@ -303,7 +309,8 @@ class Prototypes:
 
     def to(self, device: torch.device) -> Prototypes:
         """The same on another device."""
-        return replace(self, means=self.means.to(device), space=self.space.to(device))
+        sizes = None if self.sizes is None else self.sizes.to(device)
+        return replace(self, means=self.means.to(device), space=self.space.to(device), sizes=sizes)
 
 
 def prototypes_from(
@@ -333,14 +340,16 @@ def prototypes_from(
     def put(values: Floats) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(values), dtype=torch.float32, device=z.device)
 
+    sizes = None if clusters.sizes is None else put(clusters.sizes / clusters.sizes.sum())
     if settings.pca == "all":
         projection = clusters.projection
         last = (put(projection.mean_), put(_directions(projection)))
-        return Prototypes(put(unit_rows(clusters.prototypes)), Space((*reduced.stages, last)))
-    means = prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known)
+        means = put(unit_rows(clusters.prototypes))
+        return Prototypes(means, Space((*reduced.stages, last)), sizes=sizes)
+    means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
     if settings.pca == "off":
-        return Prototypes(put(unit_rows(means)), Space(()))
-    return Prototypes(put(means), Space(()), settings.n_directions)
+        return Prototypes(functional.normalize(means, dim=1), Space(()), sizes=sizes)
+    return Prototypes(means, Space(()), settings.n_directions, sizes)
 
 
 def _directions(projection: Projection) -> Floats:

@@ -45,8 +45,8 @@ def prototype_loss(
         Features in the space of the prototypes.
     prototypes : Tensor of shape (K, q)
         μ.
-    assigned : Tensor of int, shape (n,)
-        s, the prototype of each row.
+    assigned : Tensor of int, shape (n,), or of float, shape (n, K)
+        s, the prototype of each row, or its shares in all of them.
     temperature : float or Tensor of shape (K,)
         τ, one for all or one for each prototype.
 
@@ -56,6 +56,67 @@ def prototype_loss(
         Scalar, the mean over i; 0 with a single prototype.
     """
     return functional.cross_entropy(v @ prototypes.T / temperature, assigned)
+
+
+def shares_of_other_view(
+    v: Tensor, prototypes: Tensor, assigned: Tensor, is_free: Tensor, temperature: float
+) -> Tensor:
+    """What L_PCL draws the rows of a batch to: unlabelled ones to where their other view is.
+
+    Parameters
+    ----------
+    v : Tensor of shape (2·n, q)
+        Features in the space of the prototypes, all first views before all second ones.
+    prototypes : Tensor of shape (K, q)
+        μ.
+    assigned : Tensor of int, shape (n,)
+        The prototype of each row.
+    is_free : Tensor of bool, shape (n,)
+        Which rows are unlabelled.
+    temperature : float
+        τ of the shares, lower than that of the loss, so that they are sharper.
+
+    Returns
+    -------
+    Tensor of shape (2·n, K)
+        softmax(v′·μ/τ) with the other view v′; 1 for the class of a labelled row. No gradient.
+    """
+    with torch.no_grad():
+        soft = (v @ prototypes.T / temperature).softmax(dim=1)
+        soft = soft.view(2, len(is_free), -1).flip(0)
+        hard = functional.one_hot(assigned, len(prototypes)).to(soft.dtype)
+        return torch.where(is_free[:, None], soft, hard).flatten(0, 1)
+
+
+def size_loss(
+    v: Tensor, prototypes: Tensor, sizes: Tensor, is_free: Tensor, temperature: float
+) -> Tensor:
+    """How far the sizes of the components in a batch are from those expected.
+
+    L_size = Σₖ p̄ₖ·log(p̄ₖ/πₖ), with p̄ the mean of softmax(v·μ/τ) over the unlabelled rows.
+
+    Parameters
+    ----------
+    v : Tensor of shape (n, q)
+        Features in the space of the prototypes.
+    prototypes : Tensor of shape (K, q)
+        μ.
+    sizes : Tensor of shape (K,)
+        π, expected shares.
+    is_free : Tensor of bool, shape (n,)
+        Which rows are unlabelled.
+    temperature : float
+        τ.
+
+    Returns
+    -------
+    Tensor
+        Scalar; 0 without unlabelled rows.
+    """
+    shares = (v @ prototypes.T / temperature).softmax(dim=1)
+    # labelled rows are weighted, not cut out: the shapes are the same for every batch
+    mean = (shares * is_free[:, None]).sum(dim=0) / is_free.sum().clamp(min=1)
+    return torch.special.xlogy(mean, mean / sizes).sum()
 
 
 def supervised_contrastive_loss(

@@ -15,6 +15,8 @@ from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
     prototype_loss,
+    shares_of_other_view,
+    size_loss,
     supervised_contrastive_loss,
 )
 from newfound.deep.network import ProjectionHead
@@ -61,10 +63,13 @@ class Method(ABC):
         Whether an E-step comes before each epoch.
     ends_with_mixture : bool
         Whether, with E-steps, a mixture is fitted to the finished features.
+    expects_sizes : bool
+        Whether the E-step gives components the sizes to be expected, if ``size_weight`` says so.
     """
 
     uses_prototypes: bool = False
     ends_with_mixture: bool = True
+    expects_sizes: bool = False
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -92,9 +97,10 @@ class Method(ABC):
 
 
 class PrototypicalContrast(Method):
-    """L = L_CL + λ(t)·L_PCL, with the field's supervised term as a share of the first."""
+    """L = L_CL + λ(t)·(L_PCL + w·L_size), with the field's supervised term as a share of L_CL."""
 
     uses_prototypes = True
+    expects_sizes = True
 
     def head(self, n_features: int) -> nn.Module:
         """MLP, or nothing as in the paper."""
@@ -108,9 +114,17 @@ class PrototypicalContrast(Method):
         if batch.prototypes is None or weight == 0:
             return loss
         v, mu = batch.prototypes.project(batch.z.flatten(0, 1))
-        assigned = torch.cat([batch.assigned, batch.assigned])
-        tau = self.settings.prototype_temperature
-        return loss + weight * prototype_loss(v, mu, assigned, tau)
+        tau, is_free = self.settings.prototype_temperature, batch.codes < 0
+        targets = torch.cat([batch.assigned, batch.assigned])
+        if self.settings.target_temperature > 0:
+            of_targets = self.settings.target_temperature
+            targets = shares_of_other_view(v, mu, batch.assigned, is_free, of_targets)
+        loss = loss + weight * prototype_loss(v, mu, targets, tau)
+        if batch.prototypes.sizes is None:
+            return loss
+        is_free = torch.cat([is_free, is_free])
+        sized = size_loss(v, mu, batch.prototypes.sizes, is_free, tau)
+        return loss + weight * self.settings.size_weight * sized
 
 
 class Contrast(Method):

@@ -22,6 +22,9 @@ _LETTER: dict[str, Any] = {
     "supervised_weight": 0.0,
     "contrastive_temperature": 1.0,
     "prototype_temperature": 1.0,
+    "target_temperature": 0.0,
+    "size_weight": 0.0,
+    "weight_average": 0.0,
     "pca": "batch",
     "count_term": "factorial",
     "acceptance": "literal",
@@ -62,6 +65,11 @@ class Settings:
     learning_rate: float = _setting(0.1, "Learning rate at the start of the cosine.", least=0)
     momentum: float = _setting(0.9, "Momentum of the optimiser.", least=0)
     weight_decay: float = _setting(5e-5, "Weight decay, of matrices only.", least=0)
+    weight_average: float = _setting(
+        0.99,
+        "Share of the past in the running mean of the weights that E-steps use; 0: none.",
+        least=0,
+    )
 
     contrastive_temperature: float = _setting(0.1, "τ of the contrastive loss, Eq. 1.", least=1e-6)
     supervised_weight: float = _setting(
@@ -70,6 +78,17 @@ class Settings:
     supervised_temperature: float = _setting(0.07, "τ of the supervised loss.", least=1e-6)
     prototype_temperature: float = _setting(0.1, "τ of the prototypical loss, Eq. 2.", least=1e-6)
     prototype_weight: float = _setting(1.0, "Factor of the prototypical loss.", least=0)
+    target_temperature: float = _setting(
+        0.05,
+        "τ of the shares in the prototypes that an image's other view gives it; "
+        "0: all in the one of the E-step, as in the paper.",
+        least=0,
+    )
+    size_weight: float = _setting(
+        1.0,
+        "Weight of novel categories being as large as known ones, in E-step and loss; 0: none.",
+        least=0,
+    )
     warmup_epochs: int = _setting(20, "T: epochs until the prototypical loss counts.", least=0)
     projection_head: bool = _setting(
         True, "Put the contrastive losses behind an MLP; the paper does not."
@@ -134,6 +153,8 @@ class Settings:
         for name in ("supervised_weight", "validation_share"):
             if getattr(self, name) > 1:
                 raise InputError(f"{name} is a share between 0 and 1; got {getattr(self, name)}.")
+        if self.weight_average >= 1:
+            raise InputError(f"weight_average must be below 1; got {self.weight_average}.")
 
     @classmethod
     def paper(cls, **changes: Any) -> Settings:

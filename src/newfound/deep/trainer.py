@@ -19,7 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from newfound.arrays import Bools, Floats, Ints, LabelsLike
+from newfound.deep.average import WeightAverage
 from newfound.deep.backbone import load_backbone
+from newfound.deep.balance import balance
 from newfound.deep.batches import epoch_batches
 from newfound.deep.checkpoint import (
     differences,
@@ -198,6 +200,9 @@ class _Loop:
         if settings.compile:
             backbone.compile()
         self.wrapped, self.optimiser = self.fabric.setup(self.network, self.optimiser)
+        # without an E-step, as in other methods, there is nothing to use the mean of the weights
+        decay = settings.weight_average if method.uses_prototypes else 0.0
+        self.average = WeightAverage(self._weights(), decay)
         self.feed = Feed(pixels, self.fabric.device)
         self.stored: StoredViews | None = None
         self.extractor = Extractor(
@@ -226,8 +231,9 @@ class _Loop:
         """Algorithm 1."""
         while state.epoch < self.settings.epochs:
             started = time.perf_counter()
-            found = self._e_step(state)
-            self._keep_best(state, found, identity)
+            with self.average.in_place():
+                found = self._e_step(state)
+                self._keep_best(state, found, identity)
             e_step_seconds = time.perf_counter() - started
             loss = self._train_epoch(state, found, listener)
             if found is not None and self.settings.moves_after_epoch:
@@ -286,6 +292,8 @@ class _Loop:
             clusters = self.method.partition(
                 X, self.codes, labels, moves=moves, seed=seed, count=state.count
             )
+            if self.method.expects_sizes and self.settings.size_weight > 0:
+                clusters = balance(clusters, self.codes, z.device)
             prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
             found = _Found(
                 z=z.cpu()[:0],  # each process has its own
@@ -354,6 +362,7 @@ class _Loop:
             if (i + 1) % settings.accumulate == 0 or i + 1 == len(rows):
                 self.optimiser.step()
                 self.optimiser.zero_grad(set_to_none=True)
+                self.average.update()
             losses[i] = loss.detach()
             listener.batch(epoch, i + 1, len(rows))
         return self._mean_loss(losses.cpu().numpy(), epoch)
@@ -433,6 +442,7 @@ class _Loop:
     def _finish(self, state: _State, identity: dict[str, Any], listener: Listener) -> Trained:
         """Select the weights, then fit the mixture once more with all labels and all starts."""
         listener.say("Finding the categories in the finished features")
+        self.average.take_over()
         if not self.method.uses_prototypes:
             Z = self.extractor.features().cpu().numpy()
             return Trained(self.network, self.views, Z, None, None, state.history, state.epoch)
@@ -501,6 +511,7 @@ class _Loop:
             return
         tensors = self._weights()
         if momentum:
+            tensors |= self.average.tensors
             slots = self.optimiser.state
             tensors |= {
                 f"momentum.{key}": slots[value]["momentum_buffer"]
@@ -535,6 +546,7 @@ class _Loop:
                     "folder, or remove this one to start again."
                 )
         self._set_weights(tensors)
+        self.average.load(tensors)
         for name, value in self.network.named_parameters():
             if f"momentum.{name}" in tensors:
                 buffer = tensors[f"momentum.{name}"].to(value.device)

@@ -55,6 +55,8 @@ from newfound.projection import Projection
 
 #: Fewer known classes than this say too little of the directions in which classes vary.
 _CLASSES_TO_WHITEN = 10
+#: Labelled rows that are enough to fit the one variance of `predict_proba`.
+_ROWS_FOR_VARIANCE = 4000
 #: Fewer known classes than this say little of novel ones.
 _CLASSES_TO_TRUST = 5
 
@@ -537,9 +539,10 @@ class SplitMergeMixture(
         self.prototypes_ = prototypes_of(rows.V, rows.codes, labels, n_known)
         mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
         labelled = np.flatnonzero(rows.codes != UNLABELLED)
+        some = labelled[:: 1 + len(labelled) // _ROWS_FOR_VARIANCE]  # rows lie in no order
         self._spherical_variance = spherical_variance(
-            squared_distances(rows.V[labelled], self.prototypes_.astype(rows.V.dtype)),
-            rows.codes[labelled],
+            squared_distances(rows.V[some], self.prototypes_.astype(rows.V.dtype)),
+            rows.codes[some],
             np.bincount(rows.codes[labelled], minlength=n_known),
             float(mean_square) / self.n_directions_ or 1.0,
         )

@@ -33,6 +33,7 @@ class OtherPrototypes(PrototypicalContrast):
     """
 
     ends_with_mixture = False
+    expects_sizes = False
 
     def __init__(
         self, settings: Settings, clustering: Clustering, n_components: int | None

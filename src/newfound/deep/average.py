@@ -1,0 +1,62 @@
+"""A running mean of the weights: steadier features than those of the last step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+
+class WeightAverage:
+    """Exponential mean over the steps of the optimiser, μ ← δ·μ + (1-δ)·w.
+
+    Parameters
+    ----------
+    weights : dict of str to Tensor
+        The present ones, by reference; tensors of whole numbers are left out.
+    decay : float
+        δ, in [0, 1); with 0 the mean is the present weights, and nothing is kept.
+    """
+
+    def __init__(self, weights: dict[str, Tensor], decay: float) -> None:
+        self._decay = decay
+        self._now = {name: w for name, w in weights.items() if w.is_floating_point() and decay > 0}
+        self._mean = {name: w.detach().clone() for name, w in self._now.items()}
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """The mean of each tensor, for a checkpoint."""
+        return {f"average.{name}": mean for name, mean in self._mean.items()}
+
+    @torch.no_grad()
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Go on from `tensors` of a checkpoint."""
+        for name, mean in self._mean.items():
+            mean.copy_(tensors[f"average.{name}"])
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step."""
+        if self._mean:
+            now = [w.detach() for w in self._now.values()]
+            torch._foreach_lerp_(list(self._mean.values()), now, 1 - self._decay)
+
+    @contextmanager
+    def in_place(self) -> Iterator[None]:
+        """Put the mean in the place of the weights, and the weights back afterwards."""
+        self.take_over()
+        try:
+            yield
+        finally:
+            self.take_over()
+
+    @torch.no_grad()
+    def take_over(self) -> None:
+        """Exchange the mean and the weights."""
+        for name, mean in self._mean.items():
+            now = self._now[name]
+            kept = now.clone()
+            now.copy_(mean)
+            mean.copy_(kept)
