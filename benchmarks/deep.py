@@ -1,4 +1,4 @@
-"""The deep loop against the bare forward and backward pass of the same network, in one run.
+"""The deep loop against the bare pass of the same network, and against GCD's, in one run.
 
     python benchmarks/deep.py --model vit_base_patch16_224 --trainable last --image-size 224
     python benchmarks/deep.py --model resnet18 --image-size 32 --batch 512
@@ -20,7 +20,7 @@ import torch
 
 from newfound.deep.backbone import load_backbone
 from newfound.deep.engine import start_engine
-from newfound.deep.method import PrototypicalContrast
+from newfound.deep.method import Contrast, PrototypicalContrast
 from newfound.deep.network import Network
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import make_optimiser, train
@@ -72,7 +72,7 @@ def main():
     parser.add_argument("--stored-size", type=int, default=None)
     parser.add_argument("--n-images", type=int, default=50_000)
     parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--epochs", type=int, default=11)
     parser.add_argument("--compile", action="store_true")
     given = parser.parse_args()
     settings = Settings(
@@ -85,6 +85,7 @@ def main():
         epochs=given.epochs,
         compile=given.compile,
         warmup_epochs=1,
+        count_on="start",  # as for pretrained weights
         learning_rate=1e-3,
         rehearse=False,
         selection="last",
@@ -99,16 +100,20 @@ def main():
     pixels = rng.integers(0, 55, (given.n_images, 3, stored, stored), dtype=np.uint8) + tints
     y = np.where((classes < 80) & (rng.random(given.n_images) < 0.5), classes, -1)
     with tempfile.TemporaryDirectory() as folder:
-        history = train(pixels, y, settings, Path(folder)).history
-    later = history[1:]  # the first epoch fills caches
+        history = train(pixels, y, settings, Path(folder) / "gpc").history
+        gcd = train(pixels, y, settings, Path(folder) / "gcd", method=Contrast(settings)).history
+    later = history[1:]  # the first epoch fills caches and counts
     seconds = sum(record.seconds for record in later)
+    of_gcd = sum(record.seconds for record in gcd[1:])
     result = {
         "model": given.model,
         "bare_images_per_second": round(rate),
         "end_to_end_images_per_second": round(np.mean([r.images_per_second for r in later])),
         "ratio": round(float(np.mean([r.images_per_second for r in later]) / rate), 3),
         "e_step_share": round(sum(r.e_step_seconds for r in later) / seconds, 3),
+        "times_gcd": round(seconds / of_gcd, 3),
         "seconds": [r.seconds for r in history],
+        "seconds_of_gcd": [r.seconds for r in gcd],
         "e_step_seconds": [r.e_step_seconds for r in history],
         "n_components": [r.n_components for r in history],
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu",

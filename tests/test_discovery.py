@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from newfound import discovery, encode
 from newfound.assignments import read_result
 from newfound.collection import Collection
+from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.settings import Settings
 from newfound.discovery import discover, predict, update
 from newfound.errors import DiscoveryWarning, InputError
@@ -704,6 +705,26 @@ def test_a_trained_network_predicts(trained, pictures, tmp_path):
     (tmp_path / "next" / "train" / found.encoder["checkpoint"]).unlink()
     with pytest.raises(InputError, match="with the weights that were trained, is missing"):
         predict(tmp_path / "next", pictures / "more")
+
+
+def test_a_network_without_a_best_epoch_has_the_averaged_weights(pictures, tmp_path):
+    settings = SMALL.with_changes(epochs=1, selection="last", weight_average=0.8)
+    out = tmp_path / "run"
+    result = run_pictures(pictures, out, encoder="auto", train=True, settings=settings)
+    assert result.encoder["checkpoint"] == "last.safetensors"
+    path = out / "train" / "last.safetensors"
+    tensors, _ = load_checkpoint(path)
+    network = discovery._load_trained(settings, path).network
+    n_other = 0
+    for name, value in network.state_dict().items():
+        last = tensors[f"network.{name}"]
+        expected = tensors.get(f"average.network.{name}", last)
+        np.testing.assert_array_equal(value.numpy(), expected.numpy(), err_msg=name)
+        n_other += bool((expected != last).any())
+    assert n_other > 0
+    job = discovery._Job(0, None, False, discovery._say_nothing)
+    again = discovery._encode_like(read_result(out), out, result.collection, job)
+    np.testing.assert_allclose(again.features, result.features, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
     prototype_loss,
+    shares_of_other_view,
+    size_loss,
     supervised_contrastive_loss,
 )
 
@@ -43,6 +45,28 @@ def slow_prototype(v, prototypes, assigned, temperature):
         exps = [math.exp(float(v[i] @ prototypes[j]) / taus[j]) for j in range(n_prototypes)]
         total += -math.log(exps[assigned[i]] / sum(exps))
     return total / len(v)
+
+
+@torch.no_grad()
+def slow_shares(v, prototypes, temperature):
+    """softmax(v·μ/τ), row by row."""
+    rows = []
+    for row in v:
+        exps = [math.exp(float(row @ mu) / temperature) for mu in prototypes]
+        rows.append([value / sum(exps) for value in exps])
+    return rows
+
+
+@torch.no_grad()
+def slow_size(v, prototypes, sizes, is_free, temperature):
+    rows = [
+        p for p, free in zip(slow_shares(v, prototypes, temperature), is_free, strict=True) if free
+    ]
+    total = 0.0
+    for k in range(len(prototypes) if rows else 0):
+        mean = sum(p[k] for p in rows) / len(rows)
+        total += mean * math.log(mean / float(sizes[k]))
+    return total
 
 
 @torch.no_grad()
@@ -106,6 +130,166 @@ def test_one_temperature_is_the_same_one_for_each_prototype():
     each = torch.full((3,), 0.3, dtype=torch.float64)
     one = prototype_loss(v, prototypes, assigned, 0.3)
     torch.testing.assert_close(prototype_loss(v, prototypes, assigned, each), one)
+
+
+@pytest.mark.parametrize("temperature", [0.1, 1.0])
+def test_prototype_loss_of_shares_is_their_cross_entropy(temperature):
+    v, prototypes = unit_rows(8, 5, 0), unit_rows(4, 5, 1)
+    shares = torch.rand(8, 4, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    shares /= shares.sum(dim=1, keepdim=True)
+    expected = sum(
+        float(shares[i, k]) * slow_prototype(v[i : i + 1], prototypes, [k], temperature) / 8
+        for i in range(8)
+        for k in range(4)
+    )
+    loss = prototype_loss(v, prototypes, shares, temperature)
+    assert loss.item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_all_of_a_row_in_one_prototype_is_its_number():
+    v, prototypes, assigned = unit_rows(8, 5, 0), unit_rows(3, 5, 1), torch.arange(8) % 3
+    shares = torch.eye(3, dtype=torch.float64)[assigned]
+    torch.testing.assert_close(
+        prototype_loss(v, prototypes, shares, 0.2), prototype_loss(v, prototypes, assigned, 0.2)
+    )
+
+
+# --- shares of the other view
+
+FREE = {
+    "some": [True, False, True, True, False],
+    "all": [True] * 5,
+    "none": [False] * 5,
+}
+
+
+@pytest.mark.parametrize("is_free", FREE.values(), ids=FREE)
+@pytest.mark.parametrize("temperature", [0.05, 0.3])
+@pytest.mark.parametrize("n_prototypes", [1, 2, 4])
+def test_unlabelled_rows_have_the_shares_of_their_other_view(is_free, temperature, n_prototypes):
+    v, prototypes = unit_rows(10, 6, 0), unit_rows(n_prototypes, 6, 1)
+    assigned = [k % n_prototypes for k in (3, 1, 0, 2, 2)]
+    slow = slow_shares(v, prototypes, temperature)
+    expected = []
+    for view in range(2):
+        for i in range(5):
+            of_class = [float(k == assigned[i]) for k in range(n_prototypes)]
+            expected.append(slow[i + 5 * (1 - view)] if is_free[i] else of_class)
+    found = shares_of_other_view(
+        v, prototypes, torch.tensor(assigned), torch.tensor(is_free), temperature
+    )
+    assert found.dtype == v.dtype
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+    np.testing.assert_allclose(found.sum(dim=1).numpy(), 1)
+
+
+def test_views_that_change_places_change_those_of_the_shares():
+    v, prototypes = unit_rows(10, 6, 0), unit_rows(4, 6, 1)
+    given = torch.tensor([3, 1, 0, 2, 2]), torch.tensor(FREE["some"]), 0.1
+    found = shares_of_other_view(v, prototypes, *given)
+    swapped = shares_of_other_view(v.roll(5, dims=0), prototypes, *given)
+    torch.testing.assert_close(swapped, found.roll(5, dims=0))
+    assert not torch.allclose(swapped, found)
+
+
+def test_the_component_of_an_unlabelled_row_has_no_say_in_its_shares():
+    v, prototypes, is_free = unit_rows(10, 6, 0), unit_rows(4, 6, 1), torch.tensor(FREE["some"])
+    one, other = torch.tensor([3, 1, 0, 2, 2]), torch.tensor([0, 1, 3, 1, 2])
+    assert torch.equal(
+        shares_of_other_view(v, prototypes, one, is_free, 0.1),
+        shares_of_other_view(v, prototypes, other, is_free, 0.1),
+    )
+
+
+def test_no_gradient_goes_through_the_shares():
+    v, prototypes = unit_rows(10, 6, 0), unit_rows(4, 6, 1)
+    assigned, is_free = torch.tensor([3, 1, 0, 2, 2]), torch.tensor(FREE["some"])
+    shares = shares_of_other_view(v, prototypes, assigned, is_free, 0.1)
+    assert not shares.requires_grad
+    loss = prototype_loss(v, prototypes, shares, 0.2)
+    given = prototype_loss(v, prototypes, shares.clone(), 0.2)  # as if they were numbers
+    for gradient, other in zip(
+        finite_gradients(loss, v, prototypes), finite_gradients(given, v, prototypes), strict=True
+    ):
+        assert torch.equal(gradient, other)
+
+
+# --- sizes
+
+
+def some_sizes(n_prototypes):
+    sizes = torch.arange(1, n_prototypes + 1, dtype=torch.float64)
+    return sizes / sizes.sum()
+
+
+@pytest.mark.parametrize("is_free", FREE.values(), ids=FREE)
+@pytest.mark.parametrize("temperature", [0.1, 1.0])
+@pytest.mark.parametrize("n_prototypes", [1, 2, 4])
+def test_size_loss_is_the_divergence_of_mean_shares(is_free, temperature, n_prototypes):
+    v, prototypes, sizes = (
+        unit_rows(5, 6, 0),
+        unit_rows(n_prototypes, 6, 1),
+        some_sizes(n_prototypes),
+    )
+    expected = slow_size(v, prototypes, sizes, is_free, temperature)
+    loss = size_loss(v, prototypes, sizes, torch.tensor(is_free), temperature)
+    assert loss.item() == pytest.approx(expected, abs=1e-12)
+
+
+def test_size_loss_by_hand():
+    v = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    is_free, sizes = torch.ones(3, dtype=torch.bool), torch.tensor([0.5, 0.5])
+    loss = size_loss(v, torch.eye(2), sizes, is_free, 0.02)  # all but 2/3 and 1/3
+    assert loss.item() == pytest.approx(2 / 3 * math.log(4 / 3) + 1 / 3 * math.log(2 / 3))
+    as_found = size_loss(v, torch.eye(2), torch.tensor([2 / 3, 1 / 3]), is_free, 0.02)
+    assert as_found.item() == pytest.approx(0, abs=1e-6)
+
+
+def test_a_step_down_the_size_loss_goes_to_the_component_that_has_too_little():
+    v, prototypes = unit_rows(6, 4, 0), torch.eye(4, dtype=torch.float64)[:2]
+    is_free, sizes = torch.ones(6, dtype=torch.bool), torch.tensor([0.05, 0.95]).double()
+    (gradient,) = torch.autograd.grad(size_loss(v, prototypes, sizes, is_free, 0.5), v)
+    assert (gradient[:, 0] > 0).all()
+    assert (gradient[:, 1] < 0).all()
+
+
+def test_labelled_rows_have_no_say_in_the_sizes():
+    v, prototypes, sizes = unit_rows(5, 6, 0), unit_rows(3, 6, 1), some_sizes(3)
+    is_free = torch.tensor(FREE["some"])
+    loss = size_loss(v, prototypes, sizes, is_free, 0.1)
+    alone = size_loss(v[is_free], prototypes, sizes, torch.ones(3, dtype=torch.bool), 0.1)
+    torch.testing.assert_close(loss, alone)
+    (gradient,) = torch.autograd.grad(loss, v)
+    assert (gradient[~is_free] == 0).all()
+    assert (gradient[is_free] != 0).any()
+
+
+def test_without_an_unlabelled_row_there_is_no_size_loss():
+    v, prototypes = unit_rows(5, 6, 0), unit_rows(3, 6, 1)
+    loss = size_loss(v, prototypes, some_sizes(3), torch.zeros(5, dtype=torch.bool), 0.1)
+    assert loss == 0
+    for gradient in torch.autograd.grad(loss, (v, prototypes)):
+        assert (gradient == 0).all()
+
+
+@pytest.mark.parametrize("temperature", [0.005, 0.01, 0.1])
+@pytest.mark.parametrize("n_prototypes", [1, 3])
+def test_size_gradients_are_finite(temperature, n_prototypes):
+    v, prototypes = unit_rows(5, 6, 0), unit_rows(n_prototypes, 6, 1)
+    is_free, sizes = torch.tensor(FREE["some"]), some_sizes(n_prototypes).float()
+    loss = size_loss(v.float(), prototypes.float(), sizes, is_free, temperature)
+    finite_gradients(loss, v, prototypes)
+
+
+def test_size_gradients_are_finite_where_a_share_is_too_small_for_a_number():
+    v = torch.eye(3)[:1].repeat(4, 1).requires_grad_()  # all in one place: e^-200 in the others
+    is_free, sizes = torch.ones(4, dtype=torch.bool), torch.ones(3) / 3
+    loss = size_loss(v, torch.eye(3), sizes, is_free, 0.005)
+    finite_gradients(loss, v)
+    assert loss.item() == pytest.approx(math.log(3))
+
+
+# --- the supervised loss
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The loss that is minimised, put together from its parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,9 +13,11 @@ from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
     prototype_loss,
+    shares_of_other_view,
+    size_loss,
     supervised_contrastive_loss,
 )
-from newfound.deep.method import Batch, Contrast, PrototypicalContrast
+from newfound.deep.method import Batch, Contrast, Method, PrototypicalContrast
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import train
 
@@ -24,9 +28,13 @@ def randn(*shape, seed):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def some_prototypes(n_batch_directions=0):
+def some_prototypes(n_batch_directions=0, sizes=None):
     means = normalize(randn(N_PROTOTYPES, N_FEATURES, seed=9), dim=1)
-    return Prototypes(means, Space(()), n_batch_directions)
+    return Prototypes(means, Space(()), n_batch_directions, sizes)
+
+
+#: Shares that the components may be expected to have.
+SIZES = torch.tensor([0.1, 0.2, 0.3, 0.4])
 
 
 def some_batch(**changes):
@@ -52,6 +60,7 @@ def test_the_loss_is_the_sum_of_its_parts(epoch, share, weight):
     settings = Settings(
         supervised_weight=share,
         prototype_weight=weight,
+        target_temperature=0.0,
         warmup_epochs=10,
         contrastive_temperature=0.3,
         supervised_temperature=0.2,
@@ -69,6 +78,50 @@ def test_the_loss_is_the_sum_of_its_parts(epoch, share, weight):
     torch.testing.assert_close(PrototypicalContrast(settings).loss(batch), expected)
 
 
+@pytest.mark.parametrize("epoch", [0, 3, 30])
+@pytest.mark.parametrize("target_temperature", [0.0, 0.05, 0.2])
+@pytest.mark.parametrize("size_weight", [0.0, 1.0, 2.5])
+@pytest.mark.parametrize("with_sizes", [False, True])
+def test_soft_targets_and_sizes_are_parts_of_the_loss(
+    epoch, target_temperature, size_weight, with_sizes
+):
+    settings = Settings(
+        prototype_weight=1.5,
+        prototype_temperature=0.4,
+        warmup_epochs=10,
+        target_temperature=target_temperature,
+        size_weight=size_weight,
+    )
+    prototypes = some_prototypes(sizes=SIZES if with_sizes else None)
+    batch = some_batch(epoch=epoch, prototypes=prototypes)
+    means, is_free = prototypes.means, batch.codes < 0
+    z_a, z_b = batch.z
+    both = torch.cat([z_a, z_b])
+    targets = torch.cat([batch.assigned, batch.assigned])
+    if target_temperature:
+        targets = shares_of_other_view(both, means, batch.assigned, is_free, target_temperature)
+    prototypical = (
+        prototype_loss(z_a, means, targets[:N_ROWS], 0.4)
+        + prototype_loss(z_b, means, targets[N_ROWS:], 0.4)
+    ) / 2
+    expected = Contrast(settings).loss(batch)
+    weight = 1.5 * pcl_weight(epoch, 10)
+    expected += weight * prototypical
+    if with_sizes:
+        sized = size_loss(both[is_free.repeat(2)], means, SIZES, torch.ones(8).bool(), 0.4)
+        expected += weight * size_weight * sized
+    torch.testing.assert_close(PrototypicalContrast(settings).loss(batch), expected)
+
+
+def test_labelled_rows_are_drawn_to_their_class_and_others_to_their_other_view():
+    batch = some_batch(assigned=torch.tensor([0, 1, 0, 1, 2, 3, 2, 0]))
+    elsewhere = some_batch(assigned=torch.tensor([0, 1, 0, 1, 3, 2, 1, 1]))
+    assert loss_of(elsewhere) == loss_of(batch)
+    assert abs(loss_of(elsewhere, target_temperature=0.0) - loss_of(batch)) > 1e-3
+    other_class = some_batch(assigned=torch.tensor([1, 1, 0, 1, 2, 3, 2, 0]))
+    assert abs(loss_of(other_class) - loss_of(batch)) > 1e-3
+
+
 def test_the_share_of_the_prototypes_rises_with_the_epochs():
     losses = [loss_of(some_batch(epoch=epoch), warmup_epochs=4) for epoch in range(7)]
     alone = loss_of(method=Contrast)
@@ -84,11 +137,14 @@ def test_the_share_of_the_prototypes_rises_with_the_epochs():
         ("supervised_temperature", 0.5),
         ("prototype_temperature", 0.5),
         ("prototype_weight", 0.3),
+        ("target_temperature", 0.3),
+        ("size_weight", 0.2),
         ("warmup_epochs", 7),
     ],
 )
 def test_every_setting_of_the_loss_moves_it(name, value):
-    assert abs(loss_of(**{name: value}) - loss_of()) > 1e-3
+    batch = some_batch(prototypes=some_prototypes(sizes=SIZES))
+    assert abs(loss_of(batch, **{name: value}) - loss_of(batch)) > 1e-3
 
 
 @pytest.mark.parametrize("n_directions", [2 * N_ROWS, 100])
@@ -104,9 +160,10 @@ def test_as_many_directions_of_a_batch_as_rows_are_as_good_as_none(n_directions)
     assert abs(loss_of(some_batch(z=z, prototypes=fewer)) - without) > 1e-3
 
 
-def test_views_may_change_places():
-    batch = some_batch()
-    swapped = some_batch(z=batch.z.flip(0), h=batch.h.flip(0))
+@pytest.mark.parametrize("sizes", [None, SIZES], ids=["plain", "sized"])
+def test_views_may_change_places(sizes):
+    batch = some_batch(prototypes=some_prototypes(sizes=sizes))
+    swapped = replace(batch, z=batch.z.flip(0), h=batch.h.flip(0))
     assert loss_of(swapped) == pytest.approx(loss_of(batch), rel=1e-6)
 
 
@@ -126,11 +183,12 @@ def test_without_prototypes_the_contrast_is_left():
 
 
 @pytest.mark.parametrize("pca", ["off", "batch"])
+@pytest.mark.parametrize("sizes", [None, SIZES], ids=["plain", "sized"])
 @pytest.mark.parametrize("codes", [[-1] * 8, [0] * 8, [0] + [-1] * 7])
-def test_gradients_are_finite_with_all_some_or_no_rows_labelled(pca, codes):
+def test_gradients_are_finite_with_all_some_or_no_rows_labelled(pca, sizes, codes):
     z = normalize(randn(2, N_ROWS, N_FEATURES, seed=1), dim=-1).requires_grad_()
     h = randn(2, N_ROWS, 6, seed=2).requires_grad_()
-    prototypes = some_prototypes(5 if pca == "batch" else 0)
+    prototypes = some_prototypes(5 if pca == "batch" else 0, sizes)
     batch = some_batch(z=z, h=h, codes=torch.tensor(codes), prototypes=prototypes)
     PrototypicalContrast(Settings()).loss(batch).backward()
     for tensor in (z, h):
@@ -151,10 +209,13 @@ def test_only_the_paper_s_method_has_e_steps():
     assert not Contrast(Settings()).uses_prototypes
 
 
-class TowardsOnePoint:
-    """A method of someone else: all outputs of the head go to one point."""
+def test_only_the_paper_s_method_expects_sizes():
+    assert PrototypicalContrast(Settings()).expects_sizes
+    assert not Contrast(Settings()).expects_sizes
 
-    uses_prototypes = False
+
+class TowardsOnePoint(Method):
+    """A method of someone else: all outputs of the head go to one point."""
 
     def __init__(self):
         self.batches, self.losses = [], []

@@ -93,6 +93,10 @@ def test_a_bad_value_is_refused_with_the_name_of_the_setting(name, value):
         ("supervised_temperature", 0),
         ("prototype_temperature", -1.0),
         ("supervised_weight", 1.1),
+        ("target_temperature", -0.1),
+        ("size_weight", -1.0),
+        ("weight_average", -0.1),
+        ("weight_average", 1.0),
         ("validation_share", 1.5),
         ("warmup_epochs", -1),
         ("n_directions", 0),
@@ -112,6 +116,8 @@ def test_a_number_out_of_range_is_refused(name, value):
 def test_the_ends_of_a_range_are_allowed():
     Settings(crop_min=1.0, crop_max=1.0, supervised_weight=1.0, validation_share=0.0)
     Settings(epochs=1, warmup_epochs=0, padding=0, learning_rate=0, seed=0, color_jitter=1)
+    Settings(target_temperature=0, size_weight=0, weight_average=0)
+    Settings(weight_average=0.9999)
 
 
 def test_choices_are_listed():
@@ -140,8 +146,13 @@ def test_the_letter_of_the_paper():
         "moves_every": 1,
         "contrastive_temperature": 1.0,
         "prototype_temperature": 1.0,
+        "target_temperature": 0.0,
+        "size_weight": 0.0,
+        "weight_average": 0.0,
     }
     assert {name: getattr(paper, name) for name in letter} == letter
+    assert all(getattr(Settings(), name) != value for name, value in letter.items())
+    assert Settings().to_the_letter() == paper
     changed = Settings.paper(epochs=3, pca="off")
     assert (changed.epochs, changed.pca, changed.acceptance) == (3, "off", "literal")
 

@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from copy import deepcopy
 from dataclasses import asdict, fields, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from newfound.deep import method, trainer
 from newfound.deep.batches import epoch_batches
 from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.estep import Clusters
+from newfound.deep.gpc import features_of
 from newfound.deep.method import Method, PrototypicalContrast
 from newfound.deep.pretrain import pretrain
 from newfound.deep.records import Listener
@@ -139,6 +141,18 @@ def undisturbed(digits, tmp_path_factory):
     folder = tmp_path_factory.mktemp("undisturbed")
     notes = Notes()
     return run(digits, folder, listener=notes), folder, notes.heard
+
+
+class UsualBatches(PrototypicalContrast):
+    """The usual method, which keeps its batches."""
+
+    def __init__(self, settings):
+        super().__init__(settings)
+        self.batches = []
+
+    def loss(self, batch):
+        self.batches.append(batch)
+        return super().loss(batch)
 
 
 # --- what a run leaves
@@ -290,8 +304,150 @@ def test_pretraining_needs_no_label_and_finds_no_category(digits, tmp_path):
     assert trained.mixture is None
     assert trained.features.shape == (112, 96)
     assert trained.history[-1].loss < trained.history[0].loss
+    # nothing uses a mean of the weights: the result is that of the last step
+    assert settings.weight_average > 0
+    tensors, _ = load_checkpoint(tmp_path / LAST)
+    assert not [name for name in tensors if name.startswith("average.")]
+    for name, value in trained.network.state_dict().items():
+        assert torch.equal(value, tensors[f"network.{name}"]), name
     with pytest.raises(InputError, match="method was 'Contrast' and is 'PrototypicalContrast'"):
         run(digits, tmp_path, settings)
+
+
+# --- the mean of the weights
+
+
+def averaged(folder):
+    """Weights of the last checkpoint by their names in the network: means where there are any."""
+    tensors, _ = load_checkpoint(folder / LAST)
+    return {
+        name.removeprefix("network."): tensors.get(f"average.{name}", value)
+        for name, value in tensors.items()
+        if name.startswith("network.")
+    }
+
+
+def last_step(folder):
+    """Weights of the last checkpoint as the last step left them."""
+    tensors, _ = load_checkpoint(folder / LAST)
+    return {
+        name.removeprefix("network."): value
+        for name, value in tensors.items()
+        if name.startswith("network.")
+    }
+
+
+def features_with(trained, digits, weights):
+    """Features of the pictures with other weights in the network."""
+    network = deepcopy(trained.network)
+    network.load_state_dict(weights, strict=False)
+    return features_of(replace(trained, network=network), digits.pixels)
+
+
+def test_a_checkpoint_to_go_on_from_has_the_mean_of_each_weight(undisturbed):
+    _, folder, _ = undisturbed
+    tensors, _ = load_checkpoint(folder / LAST)
+    weights = {name for name in tensors if name.startswith("network.")}
+    floats = {name for name in weights if tensors[name].is_floating_point()}
+    means = {name for name in tensors if name.startswith("average.")}
+    assert means == {f"average.{name}" for name in floats}
+    assert weights - floats  # numbers of batches
+    best, _ = load_checkpoint(folder / BEST)  # is the mean
+    assert not [name for name in best if name.startswith("average.")]
+
+
+@pytest.mark.parametrize("model", ["test_resnet", "test_vit"])
+def test_the_features_of_the_result_are_those_of_the_averaged_weights(digits, tmp_path, model):
+    size = {"test_resnet": 8, "test_vit": 16}[model]
+    settings = small(model=model, image_size=size, selection="last", weight_average=0.8)
+    trained = run(digits, tmp_path, settings)
+    means = averaged(tmp_path)
+    for name, value in trained.network.state_dict().items():
+        assert torch.equal(value, means[name]), name
+    again = features_with(trained, digits, means)
+    np.testing.assert_allclose(trained.features, again, rtol=1e-4, atol=1e-5)
+    others = features_with(trained, digits, last_step(tmp_path))
+    assert np.abs(trained.features - others).max() > 1e-2
+
+
+def test_the_e_step_sees_the_features_of_the_averaged_weights(digits, tmp_path, monkeypatch):
+    settings = small(selection="last", weight_average=0.8)
+    with pytest.raises(Interrupted):
+        run(digits, tmp_path, settings, listener=StopAt("epoch", epoch=0))
+    means, others = averaged(tmp_path), last_step(tmp_path)
+    seen = []
+
+    def watch(extractor):
+        seen.append(original(extractor))
+        return seen[-1]
+
+    original = trainer.Extractor.features
+    monkeypatch.setattr(trainer.Extractor, "features", watch)
+    trained = run(digits, tmp_path, settings)
+    expected = features_with(trained, digits, means)
+    np.testing.assert_allclose(seen[0].numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(expected - features_with(trained, digits, others)).max() > 1e-2
+
+
+def test_training_goes_on_from_the_weights_of_the_last_step(digits, tmp_path):
+    """With no prototypes in the loss, what the E-steps see makes no difference to a weight."""
+    for decay in (0.0, 0.8):
+        settings = small(prototype_weight=0.0, selection="last", weight_average=decay)
+        run(digits, tmp_path / str(decay), settings)
+    (tensors, plain), (others, other_plain) = (
+        load_checkpoint(tmp_path / str(decay) / LAST) for decay in (0.0, 0.8)
+    )
+    names = [name for name in tensors if name.startswith(("network.", "momentum."))]
+    assert not [name for name in tensors if name.startswith("average.")]
+    for name in names:
+        assert torch.equal(tensors[name], others[name]), name
+    losses = [[record["loss"] for record in each["history"]] for each in (plain, other_plain)]
+    assert losses[0] == losses[1]
+
+
+# --- sizes that may be expected
+
+
+@pytest.mark.parametrize("size_weight", [0.0, 1.0])
+def test_the_loss_has_expected_sizes_if_the_settings_say_so(digits, tmp_path, size_weight):
+    settings = small(size_weight=size_weight, epochs=1, selection="last")
+    method = UsualBatches(settings)
+    trained = run(digits, tmp_path, settings, method=method)
+    sizes = method.batches[0].prototypes.sizes
+    if size_weight == 0:
+        assert sizes is None
+        return
+    assert sizes.shape == (trained.history[0].n_components,)
+    assert sizes.sum().item() == pytest.approx(1)
+    assert (sizes > 0).all()
+
+
+def test_the_rows_of_a_batch_are_in_the_balanced_components(digits, tmp_path, monkeypatch):
+    made = []
+
+    def watch(*given):
+        made.append((given, original(*given)))
+        return made[-1][1]
+
+    original = trainer.balance
+    monkeypatch.setattr(trainer, "balance", watch)
+    settings = small(epochs=1, selection="last")
+    method = UsualBatches(settings)
+    run(digits, tmp_path, settings, method=method)
+    (_, codes, _), balanced = made[0]
+    np.testing.assert_array_equal(codes, digits.y)
+    rows = epoch_batches(digits.y != -1, 16, 16, seed=0, epoch=0)
+    for batch, drawn in zip(method.batches, rows, strict=True):
+        np.testing.assert_array_equal(batch.assigned.numpy(), balanced.labels[drawn])
+    expected = balanced.sizes / balanced.sizes.sum()
+    np.testing.assert_allclose(method.batches[0].prototypes.sizes.numpy(), expected, rtol=1e-5)
+
+
+def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path):
+    settings = small(epochs=1, selection="last")
+    method = Collect(settings)
+    run(digits, tmp_path, settings, method=method)
+    assert method.batches[0].prototypes.sizes is None
 
 
 # --- kill and resume
@@ -324,8 +480,10 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tm
         {"n_components": 9},
         {"acceptance": "literal", "moves_after_epoch": True, "pca": "batch"},
         {"model": "test_vit", "image_size": 16, "trainable": "last", "selection": "last"},
+        {"weight_average": 0.0, "target_temperature": 0.0, "size_weight": 0.0},
+        {"weight_average": 0.5, "accumulate": 3, "selection": "last"},
     ],
-    ids=["count-on-start", "known-k", "paper", "last-block"],
+    ids=["count-on-start", "known-k", "paper", "last-block", "last-step", "mean-of-weights"],
 )
 def test_runs_of_all_kinds_go_on_to_the_same_bits(digits, tmp_path, changes):
     settings = small(**changes)
@@ -705,9 +863,9 @@ def test_the_selected_weights_are_those_from_before_that_epoch(digits, tmp_path,
     stop = StopAt("epoch", epoch=0)
     with pytest.raises(Interrupted):
         select(digits, tmp_path / "part", monkeypatch, {1}, warmup_epochs=0, listener=stop)
-    tensors, _ = load_checkpoint(tmp_path / "part" / LAST)
+    means = averaged(tmp_path / "part")
     for name, value in trained.network.state_dict().items():
-        assert torch.equal(value, tensors[f"network.{name}"]), name
+        assert torch.equal(value, means[name]), name
 
 
 def test_the_best_epoch_is_remembered_over_a_stop(digits, tmp_path, monkeypatch):
@@ -815,6 +973,40 @@ def test_a_step_is_the_learning_rate_times_the_mean_gradient(digits, tmp_path, a
     np.testing.assert_allclose(method.numbers, expected, rtol=1e-5, atol=1e-7)
     end = -per_epoch * sum(rates)
     assert trained.network.head.number.item() == pytest.approx(end, rel=1e-5)
+
+
+class DownhillWithCategories(Downhill):
+    """The same with E-steps, and with a mean of the weights."""
+
+    uses_prototypes = True
+    averages_weights = True
+    ends_with_mixture = False
+
+
+@pytest.mark.parametrize("accumulate", [1, 2, 3])
+@pytest.mark.parametrize("decay", [0.0, 0.7])
+def test_the_mean_is_over_the_steps_of_the_optimiser(digits, tmp_path, accumulate, decay):
+    settings = small(
+        accumulate=accumulate,
+        momentum=0.0,
+        epochs=2,
+        learning_rate=0.1,
+        selection="last",
+        weight_average=decay,
+    )
+    method = DownhillWithCategories(settings)
+    trained = run(digits, tmp_path, settings, method=method)
+    number = mean = 0.0
+    n_steps = 0
+    for rate in (0.1, cosine(1, 2, 0.1)):
+        for _ in range(math.ceil(N_STEPS / accumulate)):
+            number -= rate
+            delta = min(decay, (1 + n_steps) / (10 + n_steps))
+            mean = delta * mean + (1 - delta) * number
+            n_steps += 1
+    assert trained.network.head.number.item() == pytest.approx(mean, rel=1e-5)
+    assert last_step(tmp_path)["head.number"].item() == pytest.approx(number, rel=1e-5)
+    assert averaged(tmp_path)["head.number"].item() == pytest.approx(mean, rel=1e-5)
 
 
 def test_batches_that_are_left_are_not_carried_into_the_next_epoch(digits, tmp_path):

@@ -10,7 +10,10 @@ from torch import Tensor
 
 
 class WeightAverage:
-    """Exponential mean over the steps of the optimiser, μ ← δ·μ + (1-δ)·w.
+    """Exponential mean over the steps of the optimiser, μ ← δₜ·μ + (1-δₜ)·w.
+
+    δₜ = min(δ, (1+t)/(10+t)): over few steps the mean is of the last ones, so that weights that
+    began at random are soon forgotten.
 
     Parameters
     ----------
@@ -24,24 +27,32 @@ class WeightAverage:
         self._decay = decay
         self._now = {name: w for name, w in weights.items() if w.is_floating_point() and decay > 0}
         self._mean = {name: w.detach().clone() for name, w in self._now.items()}
+        self._n_steps = 0
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """The mean of each tensor, for a checkpoint."""
-        return {f"average.{name}": mean for name, mean in self._mean.items()}
+        """The mean of each tensor and the number of steps, for a checkpoint."""
+        if not self._mean:
+            return {}
+        means = {f"average.{name}": mean for name, mean in self._mean.items()}
+        return means | {"n_averaged": torch.tensor(self._n_steps)}
 
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Go on from `tensors` of a checkpoint."""
         for name, mean in self._mean.items():
             mean.copy_(tensors[f"average.{name}"])
+        if self._mean:
+            self._n_steps = int(tensors["n_averaged"])
 
     @torch.no_grad()
     def update(self) -> None:
         """Take in the weights after a step."""
         if self._mean:
+            decay = min(self._decay, (1 + self._n_steps) / (10 + self._n_steps))
             now = [w.detach() for w in self._now.values()]
-            torch._foreach_lerp_(list(self._mean.values()), now, 1 - self._decay)
+            torch._foreach_lerp_(list(self._mean.values()), now, 1 - decay)
+            self._n_steps += 1
 
     @contextmanager
     def in_place(self) -> Iterator[None]:

@@ -116,7 +116,8 @@ def size_loss(
     shares = (v @ prototypes.T / temperature).softmax(dim=1)
     # labelled rows are weighted, not cut out: the shapes are the same for every batch
     mean = (shares * is_free[:, None]).sum(dim=0) / is_free.sum().clamp(min=1)
-    return torch.special.xlogy(mean, mean / sizes).sum()
+    tiny = torch.finfo(mean.dtype).tiny  # 0·log 0 is 0, with a gradient of 0
+    return (mean * (mean.clamp(min=tiny) / sizes).log()).sum()
 
 
 def supervised_contrastive_loss(

@@ -63,12 +63,15 @@ class Method(ABC):
         Whether an E-step comes before each epoch.
     ends_with_mixture : bool
         Whether, with E-steps, a mixture is fitted to the finished features.
+    averages_weights : bool
+        Whether E-steps and result use the running mean of the weights.
     expects_sizes : bool
         Whether the E-step gives components the sizes to be expected, if ``size_weight`` says so.
     """
 
     uses_prototypes: bool = False
     ends_with_mixture: bool = True
+    averages_weights: bool = False
     expects_sizes: bool = False
 
     def __init__(self, settings: Settings) -> None:
@@ -100,6 +103,7 @@ class PrototypicalContrast(Method):
     """L = L_CL + λ(t)·(L_PCL + w·L_size), with the field's supervised term as a share of L_CL."""
 
     uses_prototypes = True
+    averages_weights = True
     expects_sizes = True
 
     def head(self, n_features: int) -> nn.Module:

@@ -200,8 +200,7 @@ class _Loop:
         if settings.compile:
             backbone.compile()
         self.wrapped, self.optimiser = self.fabric.setup(self.network, self.optimiser)
-        # without an E-step, as in other methods, there is nothing to use the mean of the weights
-        decay = settings.weight_average if method.uses_prototypes else 0.0
+        decay = settings.weight_average if method.averages_weights else 0.0
         self.average = WeightAverage(self._weights(), decay)
         self.feed = Feed(pixels, self.fabric.device)
         self.stored: StoredViews | None = None

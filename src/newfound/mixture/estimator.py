@@ -539,7 +539,7 @@ class SplitMergeMixture(
         self.prototypes_ = prototypes_of(rows.V, rows.codes, labels, n_known)
         mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
         labelled = np.flatnonzero(rows.codes != UNLABELLED)
-        some = labelled[:: 1 + len(labelled) // _ROWS_FOR_VARIANCE]  # rows lie in no order
+        some = labelled[:: max(1, -(-len(labelled) // _ROWS_FOR_VARIANCE))]  # rows lie in no order
         self._spherical_variance = spherical_variance(
             squared_distances(rows.V[some], self.prototypes_.astype(rows.V.dtype)),
             rows.codes[some],

@@ -11,7 +11,7 @@ import numpy as np
 from newfound.arrays import Doubles, Ints
 from newfound.labels import UNLABELLED
 
-#: No component is expected to hold fewer unlabelled rows than this share of a mean class.
+#: The least that a component is expected to hold, as a share of a mean class, before scaling.
 _LEAST_SHARE = 0.1
 
 

@@ -225,6 +225,32 @@ def test_it_finds_k_while_it_learns(method, tmp_path):
     assert (joint.labels_[labelled] == y[labelled]).mean() > 0.65
 
 
+@pytest.mark.parametrize("weight_average", [0.0, 0.9])
+def test_training_starts_from_what_was_written_into_the_classifier(
+    tmp_path, monkeypatch, weight_average
+):
+    events = []
+
+    def write(classifier, kept, fresh):
+        original_write(classifier, kept, fresh)
+        events.append(("write", classifier.centres()))
+
+    def forward(classifier, features):
+        if classifier.training:
+            events.append(("train", classifier.centres()))
+        return original_forward(classifier, features)
+
+    original_write, original_forward = OpenClassifier.write, OpenClassifier.forward
+    monkeypatch.setattr(OpenClassifier, "write", write)
+    monkeypatch.setattr(OpenClassifier, "forward", forward)
+    pixels, _, y = pictures(20, 7)
+    settings = DIGITS.with_changes(epochs=1, weight_average=weight_average)
+    RankStats(settings=settings, folder=tmp_path, joint=True).fit(pixels, y)
+    # all outputs are new before the first epoch, and none has been trained yet
+    assert [name for name, _ in events[:2]] == ["write", "train"]
+    np.testing.assert_allclose(events[1][1], events[0][1], atol=1e-6)
+
+
 def test_a_known_k_is_kept(tmp_path):
     pixels, _, y = pictures(20, 7)
     settings = DIGITS.with_changes(epochs=2, moves_every=1)

@@ -1,0 +1,105 @@
+"""Expected sizes by hand: classes of one size, a long tail, and few or no labels."""
+
+import numpy as np
+import pytest
+
+from newfound.mixture.sizes import expected_sizes
+
+
+def rows(n_labelled, sizes):
+    """Codes with so many labelled rows of each known class, and a partition with these sizes.
+
+    Labelled rows are the first ones of their components; known components come first.
+    """
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    codes = np.full(len(labels), -1)
+    for code, n in enumerate(n_labelled):
+        codes[np.flatnonzero(labels == code)[:n]] = code
+    return codes, labels
+
+
+def expected(n_labelled, sizes):
+    return expected_sizes(*rows(n_labelled, sizes), len(sizes))
+
+
+def test_of_classes_of_one_size_each_has_n_over_k_rows():
+    sizes = expected([50, 50, 50], [100, 90, 110, 60, 200, 40])  # 600 rows, six components
+    np.testing.assert_allclose(sizes, [50, 50, 50, 100, 100, 100])
+
+
+def test_what_the_draw_of_labels_explains_makes_no_class_larger():
+    # 47 to 53 of 100 rows: the binomial draw has a standard deviation of 5
+    sizes = expected([47, 53, 50], [100] * 6)
+    np.testing.assert_allclose(sizes, [53, 47, 50, 100, 100, 100])
+
+
+def test_a_long_tail_of_known_classes_is_that_of_all():
+    n_labelled = np.array([160, 100, 60, 40])  # half of 320, 200, 120 and 80
+    partition = [320, 200, 120, 80, 100, 500, 20, 100]
+    sizes = expected(n_labelled, partition)  # 1440 rows: 180 a class
+    # of the variance of the sizes by labels, the draw of half of 180 rows explains 180
+    share = 1 - 180 / ((140**2 + 20**2 + 60**2 + 100**2) / 3)
+    known = 180 + share * np.array([140, 20, -60, -100])
+    novel = np.interp([0.375, 1.125, 1.875, 2.625], [0, 1, 2, 3], np.sort(known))
+    scale = (1440 - 360) / (known.sum() - 360 + novel.sum())
+    np.testing.assert_allclose(sizes[:4], scale * (known - n_labelled))
+    np.testing.assert_allclose(np.sort(sizes[4:]), scale * novel)
+    np.testing.assert_allclose(sizes[[6, 5]], scale * novel[[0, 3]])  # the largest the highest
+    # all but proportional to the labels, as it is half of the rows of each class that is left
+    np.testing.assert_allclose(sizes[:4] / sizes[:4].sum(), n_labelled / 360, rtol=0.05)
+
+
+def test_where_all_of_a_known_class_is_labelled_its_size_is_the_number_of_labels():
+    # 300 + 100 labelled rows of known classes of 200 in the mean: the label rate is 1
+    sizes = expected([300, 100], [300, 100, 150, 250])
+    # novel: quantiles 0.25 and 0.75 of 100 and 300; known: the least there is, 20; sum 400
+    np.testing.assert_allclose(sizes, np.array([20, 20, 150, 250]) * 400 / 440)
+
+
+@pytest.mark.parametrize(
+    ("n_labelled", "sizes"),
+    [
+        ([5, 5], [10, 10, 10]),
+        ([1, 40, 3], [7, 90, 11, 2, 30]),
+        ([2, 2], [3, 300, 1, 1, 1]),
+        ([30, 1], [30, 3, 5]),
+        ([], [4, 5, 6]),
+        ([9], [20, 5]),
+        ([4, 6], [10, 8]),
+        ([10, 10, 9], [10, 10, 10, 1]),
+    ],
+)
+def test_the_sum_is_that_of_the_unlabelled_rows_and_every_component_has_some(n_labelled, sizes):
+    found = expected(n_labelled, sizes)
+    assert found.shape == (len(sizes),)
+    assert found.sum() == pytest.approx(sum(sizes) - sum(n_labelled))
+    assert (found > 0).all()
+
+
+def test_classes_with_more_labels_than_expected_rows_are_at_the_floor():
+    sizes = expected([90, 10], [90, 30, 30])  # 150 rows, 50 a class; the rate is 1
+    # by labels 90 and 10, all of them labelled; the novel one is the middle, 50
+    np.testing.assert_allclose(sizes, np.array([5, 5, 50]) * 50 / 60)
+
+
+def test_without_labels_all_are_alike():
+    np.testing.assert_allclose(expected([], [1, 2, 30, 7]), [10, 10, 10, 10])
+
+
+def test_with_every_row_labelled_nothing_is_left():
+    np.testing.assert_array_equal(expected([10, 20], [10, 20]), [0, 0])
+
+
+def test_one_known_class_says_nothing_of_the_spread():
+    np.testing.assert_allclose(expected([30], [100, 10, 40, 50]), [20, 50, 50, 50])
+
+
+def test_without_novel_components_the_known_ones_share_the_rows():
+    np.testing.assert_allclose(expected([10, 10], [70, 30]), [40, 40])
+
+
+def test_the_order_of_rows_does_not_matter():
+    codes, labels = rows([20, 10, 4], [40, 30, 10, 33, 12])
+    order = np.random.default_rng(0).permutation(len(codes))
+    shuffled = expected_sizes(codes[order], labels[order], 5)
+    np.testing.assert_array_equal(shuffled, expected_sizes(codes, labels, 5))
