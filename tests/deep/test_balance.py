@@ -194,11 +194,22 @@ def test_the_order_of_rows_does_not_matter():
     np.testing.assert_allclose(again.prototypes, after.prototypes, atol=1e-5)
 
 
-@pytest.mark.parametrize("pca", ["off", "batch"])
-def test_prototypes_have_the_expected_shares(pca):
-    settings, z = Settings(pca=pca, n_directions=3), torch.from_numpy(Four.V)
+def test_prototypes_know_how_much_too_large_each_component_is():
+    settings, z = Settings(pca="off"), torch.from_numpy(Four.V)
     after = balance(unequal(), Four.codes, CPU)
     prototypes = prototypes_from(z, Four.codes, after, None, settings).to(CPU)
-    torch.testing.assert_close(prototypes.sizes, torch.tensor([0.2, 0.2, 0.3, 0.3]))
+    free = z[torch.from_numpy(Four.codes == -1)].float()
+    shares = (free @ prototypes.means.T / settings.prototype_temperature).softmax(dim=1)
+    expected = (shares.mean(dim=0) / torch.tensor([0.2, 0.2, 0.3, 0.3])).log()
+    torch.testing.assert_close(prototypes.excess, expected, atol=1e-5, rtol=1e-5)
+    assert expected.abs().max() > 1e-3
     without = prototypes_from(z, Four.codes, unequal(), None, settings).to(CPU)
-    assert without.sizes is None
+    assert without.excess is None
+
+
+def test_the_excess_is_added_up_in_chunks(monkeypatch):
+    z, after = torch.from_numpy(Four.V), balance(unequal(), Four.codes, CPU)
+    given = (z, Four.codes, after, None, Settings(pca="off"))
+    whole = prototypes_from(*given).excess
+    monkeypatch.setattr("newfound.deep.estep._CHUNK", 7)
+    torch.testing.assert_close(prototypes_from(*given).excess, whole)

@@ -58,14 +58,13 @@ def slow_shares(v, prototypes, temperature):
 
 
 @torch.no_grad()
-def slow_size(v, prototypes, sizes, is_free, temperature):
+def slow_size(v, prototypes, excess, is_free, temperature):
     rows = [
         p for p, free in zip(slow_shares(v, prototypes, temperature), is_free, strict=True) if free
     ]
     total = 0.0
     for k in range(len(prototypes) if rows else 0):
-        mean = sum(p[k] for p in rows) / len(rows)
-        total += mean * math.log(mean / float(sizes[k]))
+        total += sum(p[k] for p in rows) / len(rows) * float(excess[k])
     return total
 
 
@@ -217,47 +216,61 @@ def test_no_gradient_goes_through_the_shares():
 # --- sizes
 
 
-def some_sizes(n_prototypes):
-    sizes = torch.arange(1, n_prototypes + 1, dtype=torch.float64)
-    return sizes / sizes.sum()
+def some_excess(n_prototypes):
+    return torch.linspace(-1, 2, n_prototypes, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("is_free", FREE.values(), ids=FREE)
 @pytest.mark.parametrize("temperature", [0.1, 1.0])
 @pytest.mark.parametrize("n_prototypes", [1, 2, 4])
-def test_size_loss_is_the_divergence_of_mean_shares(is_free, temperature, n_prototypes):
-    v, prototypes, sizes = (
+def test_size_loss_is_the_mean_of_the_excess(is_free, temperature, n_prototypes):
+    v, prototypes, excess = (
         unit_rows(5, 6, 0),
         unit_rows(n_prototypes, 6, 1),
-        some_sizes(n_prototypes),
+        some_excess(n_prototypes),
     )
-    expected = slow_size(v, prototypes, sizes, is_free, temperature)
-    loss = size_loss(v, prototypes, sizes, torch.tensor(is_free), temperature)
+    expected = slow_size(v, prototypes, excess, is_free, temperature)
+    loss = size_loss(v, prototypes, excess, torch.tensor(is_free), temperature)
     assert loss.item() == pytest.approx(expected, abs=1e-12)
 
 
-def test_size_loss_by_hand():
-    v = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    is_free, sizes = torch.ones(3, dtype=torch.bool), torch.tensor([0.5, 0.5])
-    loss = size_loss(v, torch.eye(2), sizes, is_free, 0.02)  # all but 2/3 and 1/3
-    assert loss.item() == pytest.approx(2 / 3 * math.log(4 / 3) + 1 / 3 * math.log(2 / 3))
-    as_found = size_loss(v, torch.eye(2), torch.tensor([2 / 3, 1 / 3]), is_free, 0.02)
-    assert as_found.item() == pytest.approx(0, abs=1e-6)
+def test_over_all_rows_the_gradient_is_that_of_the_divergence():
+    v, prototypes = unit_rows(7, 6, 0), unit_rows(3, 6, 1)
+    is_free, expected = torch.ones(7, dtype=torch.bool), torch.tensor([0.5, 0.3, 0.2]).double()
+    shares = (v @ prototypes.T / 0.2).softmax(dim=1).mean(dim=0)
+    divergence = (shares * (shares / expected).log()).sum()
+    (whole,) = torch.autograd.grad(divergence, v, retain_graph=True)
+    excess = (shares / expected).log().detach()
+    (gradient,) = torch.autograd.grad(size_loss(v, prototypes, excess, is_free, 0.2), v)
+    torch.testing.assert_close(gradient, whole)
+
+
+def test_over_batches_the_mean_gradient_is_that_over_all_rows():
+    v, prototypes, excess = unit_rows(12, 6, 0), unit_rows(3, 6, 1), some_excess(3)
+    (whole,) = torch.autograd.grad(
+        size_loss(v, prototypes, excess, torch.ones(12, dtype=torch.bool), 0.2), v
+    )
+    batches = sum(
+        size_loss(rows, prototypes, excess, torch.ones(3, dtype=torch.bool), 0.2)
+        for rows in v.split(3)
+    )
+    (gradient,) = torch.autograd.grad(batches / 4, v)
+    torch.testing.assert_close(gradient, whole)
 
 
 def test_a_step_down_the_size_loss_goes_to_the_component_that_has_too_little():
     v, prototypes = unit_rows(6, 4, 0), torch.eye(4, dtype=torch.float64)[:2]
-    is_free, sizes = torch.ones(6, dtype=torch.bool), torch.tensor([0.05, 0.95]).double()
-    (gradient,) = torch.autograd.grad(size_loss(v, prototypes, sizes, is_free, 0.5), v)
+    is_free, excess = torch.ones(6, dtype=torch.bool), torch.tensor([1.5, -0.5]).double()
+    (gradient,) = torch.autograd.grad(size_loss(v, prototypes, excess, is_free, 0.5), v)
     assert (gradient[:, 0] > 0).all()
     assert (gradient[:, 1] < 0).all()
 
 
 def test_labelled_rows_have_no_say_in_the_sizes():
-    v, prototypes, sizes = unit_rows(5, 6, 0), unit_rows(3, 6, 1), some_sizes(3)
+    v, prototypes, excess = unit_rows(5, 6, 0), unit_rows(3, 6, 1), some_excess(3)
     is_free = torch.tensor(FREE["some"])
-    loss = size_loss(v, prototypes, sizes, is_free, 0.1)
-    alone = size_loss(v[is_free], prototypes, sizes, torch.ones(3, dtype=torch.bool), 0.1)
+    loss = size_loss(v, prototypes, excess, is_free, 0.1)
+    alone = size_loss(v[is_free], prototypes, excess, torch.ones(3, dtype=torch.bool), 0.1)
     torch.testing.assert_close(loss, alone)
     (gradient,) = torch.autograd.grad(loss, v)
     assert (gradient[~is_free] == 0).all()
@@ -266,7 +279,7 @@ def test_labelled_rows_have_no_say_in_the_sizes():
 
 def test_without_an_unlabelled_row_there_is_no_size_loss():
     v, prototypes = unit_rows(5, 6, 0), unit_rows(3, 6, 1)
-    loss = size_loss(v, prototypes, some_sizes(3), torch.zeros(5, dtype=torch.bool), 0.1)
+    loss = size_loss(v, prototypes, some_excess(3), torch.zeros(5, dtype=torch.bool), 0.1)
     assert loss == 0
     for gradient in torch.autograd.grad(loss, (v, prototypes)):
         assert (gradient == 0).all()
@@ -276,17 +289,9 @@ def test_without_an_unlabelled_row_there_is_no_size_loss():
 @pytest.mark.parametrize("n_prototypes", [1, 3])
 def test_size_gradients_are_finite(temperature, n_prototypes):
     v, prototypes = unit_rows(5, 6, 0), unit_rows(n_prototypes, 6, 1)
-    is_free, sizes = torch.tensor(FREE["some"]), some_sizes(n_prototypes).float()
-    loss = size_loss(v.float(), prototypes.float(), sizes, is_free, temperature)
+    is_free, excess = torch.tensor(FREE["some"]), some_excess(n_prototypes).float()
+    loss = size_loss(v.float(), prototypes.float(), excess, is_free, temperature)
     finite_gradients(loss, v, prototypes)
-
-
-def test_size_gradients_are_finite_where_a_share_is_too_small_for_a_number():
-    v = torch.eye(3)[:1].repeat(4, 1).requires_grad_()  # all in one place: e^-200 in the others
-    is_free, sizes = torch.ones(4, dtype=torch.bool), torch.ones(3) / 3
-    loss = size_loss(v, torch.eye(3), sizes, is_free, 0.005)
-    finite_gradients(loss, v)
-    assert loss.item() == pytest.approx(math.log(3))
 
 
 # --- the supervised loss

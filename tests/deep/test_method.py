@@ -28,13 +28,13 @@ def randn(*shape, seed):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def some_prototypes(n_batch_directions=0, sizes=None):
+def some_prototypes(n_batch_directions=0, excess=None):
     means = normalize(randn(N_PROTOTYPES, N_FEATURES, seed=9), dim=1)
-    return Prototypes(means, Space(()), n_batch_directions, sizes)
+    return Prototypes(means, Space(()), n_batch_directions, excess)
 
 
-#: Shares that the components may be expected to have.
-SIZES = torch.tensor([0.1, 0.2, 0.3, 0.4])
+#: How much too large each component is.
+EXCESS = torch.tensor([-1.0, 0.2, 1.3, 2.0])
 
 
 def some_batch(**changes):
@@ -92,7 +92,7 @@ def test_soft_targets_and_sizes_are_parts_of_the_loss(
         target_temperature=target_temperature,
         size_weight=size_weight,
     )
-    prototypes = some_prototypes(sizes=SIZES if with_sizes else None)
+    prototypes = some_prototypes(excess=EXCESS if with_sizes else None)
     batch = some_batch(epoch=epoch, prototypes=prototypes)
     means, is_free = prototypes.means, batch.codes < 0
     z_a, z_b = batch.z
@@ -108,7 +108,7 @@ def test_soft_targets_and_sizes_are_parts_of_the_loss(
     weight = 1.5 * pcl_weight(epoch, 10)
     expected += weight * prototypical
     if with_sizes:
-        sized = size_loss(both[is_free.repeat(2)], means, SIZES, torch.ones(8).bool(), 0.4)
+        sized = size_loss(both[is_free.repeat(2)], means, EXCESS, torch.ones(8).bool(), 0.4)
         expected += weight * size_weight * sized
     torch.testing.assert_close(PrototypicalContrast(settings).loss(batch), expected)
 
@@ -143,7 +143,7 @@ def test_the_share_of_the_prototypes_rises_with_the_epochs():
     ],
 )
 def test_every_setting_of_the_loss_moves_it(name, value):
-    batch = some_batch(prototypes=some_prototypes(sizes=SIZES))
+    batch = some_batch(prototypes=some_prototypes(excess=EXCESS))
     assert abs(loss_of(batch, **{name: value}) - loss_of(batch)) > 1e-3
 
 
@@ -160,9 +160,9 @@ def test_as_many_directions_of_a_batch_as_rows_are_as_good_as_none(n_directions)
     assert abs(loss_of(some_batch(z=z, prototypes=fewer)) - without) > 1e-3
 
 
-@pytest.mark.parametrize("sizes", [None, SIZES], ids=["plain", "sized"])
-def test_views_may_change_places(sizes):
-    batch = some_batch(prototypes=some_prototypes(sizes=sizes))
+@pytest.mark.parametrize("excess", [None, EXCESS], ids=["plain", "sized"])
+def test_views_may_change_places(excess):
+    batch = some_batch(prototypes=some_prototypes(excess=excess))
     swapped = replace(batch, z=batch.z.flip(0), h=batch.h.flip(0))
     assert loss_of(swapped) == pytest.approx(loss_of(batch), rel=1e-6)
 
@@ -183,12 +183,12 @@ def test_without_prototypes_the_contrast_is_left():
 
 
 @pytest.mark.parametrize("pca", ["off", "batch"])
-@pytest.mark.parametrize("sizes", [None, SIZES], ids=["plain", "sized"])
+@pytest.mark.parametrize("excess", [None, EXCESS], ids=["plain", "sized"])
 @pytest.mark.parametrize("codes", [[-1] * 8, [0] * 8, [0] + [-1] * 7])
-def test_gradients_are_finite_with_all_some_or_no_rows_labelled(pca, sizes, codes):
+def test_gradients_are_finite_with_all_some_or_no_rows_labelled(pca, excess, codes):
     z = normalize(randn(2, N_ROWS, N_FEATURES, seed=1), dim=-1).requires_grad_()
     h = randn(2, N_ROWS, 6, seed=2).requires_grad_()
-    prototypes = some_prototypes(5 if pca == "batch" else 0, sizes)
+    prototypes = some_prototypes(5 if pca == "batch" else 0, excess)
     batch = some_batch(z=z, h=h, codes=torch.tensor(codes), prototypes=prototypes)
     PrototypicalContrast(Settings()).loss(batch).backward()
     for tensor in (z, h):

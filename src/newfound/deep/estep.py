@@ -283,14 +283,14 @@ class Prototypes:
         From unit-length features to them.
     n_batch_directions : int
         q of each batch's own directions, as the paper has it; 0: none.
-    sizes : Tensor of shape (K,) or None
-        Share of the unlabelled rows that each may be expected to have.
+    excess : Tensor of shape (K,) or None
+        log(P/π): share of the unlabelled rows, over the share to be expected.
     """
 
     means: Tensor
     space: Space
     n_batch_directions: int = 0
-    sizes: Tensor | None = None
+    excess: Tensor | None = None
 
     def project(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Features and prototypes in their common space, (n, q) and (K, q).
@@ -309,8 +309,10 @@ class Prototypes:
 
     def to(self, device: torch.device) -> Prototypes:
         """The same on another device."""
-        sizes = None if self.sizes is None else self.sizes.to(device)
-        return replace(self, means=self.means.to(device), space=self.space.to(device), sizes=sizes)
+        excess = None if self.excess is None else self.excess.to(device)
+        return replace(
+            self, means=self.means.to(device), space=self.space.to(device), excess=excess
+        )
 
 
 def prototypes_from(
@@ -340,16 +342,30 @@ def prototypes_from(
     def put(values: Floats) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(values), dtype=torch.float32, device=z.device)
 
-    sizes = None if clusters.sizes is None else put(clusters.sizes / clusters.sizes.sum())
+    if settings.pca == "batch":
+        means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
+        return Prototypes(means, Space(()), settings.n_directions)
     if settings.pca == "all":
         projection = clusters.projection
         last = (put(projection.mean_), put(_directions(projection)))
-        means = put(unit_rows(clusters.prototypes))
-        return Prototypes(means, Space((*reduced.stages, last)), sizes=sizes)
-    means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
-    if settings.pca == "off":
-        return Prototypes(functional.normalize(means, dim=1), Space(()), sizes=sizes)
-    return Prototypes(means, Space(()), settings.n_directions, sizes)
+        prototypes = Prototypes(put(unit_rows(clusters.prototypes)), Space((*reduced.stages, last)))
+    else:
+        means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
+        prototypes = Prototypes(functional.normalize(means, dim=1), Space(()))
+    if clusters.sizes is None:
+        return prototypes
+    free = torch.from_numpy(np.flatnonzero(codes == UNLABELLED)).to(z.device)
+    shares = _mean_shares(z[free], prototypes, settings.prototype_temperature)
+    return replace(prototypes, excess=(shares * clusters.sizes.sum() / put(clusters.sizes)).log())
+
+
+def _mean_shares(z: Tensor, prototypes: Prototypes, temperature: float) -> Tensor:
+    """Mean of softmax(v·μ/τ) over the rows, shape (K,)."""
+    total = torch.zeros(len(prototypes.means), device=z.device)
+    for rows in torch.split(z, _CHUNK):
+        v, mu = prototypes.project(rows)
+        total += (v @ mu.T / temperature).softmax(dim=1).sum(dim=0)
+    return (total / len(z)).clamp(min=torch.finfo(total.dtype).tiny)
 
 
 def _directions(projection: Projection) -> Floats:

@@ -89,11 +89,15 @@ def shares_of_other_view(
 
 
 def size_loss(
-    v: Tensor, prototypes: Tensor, sizes: Tensor, is_free: Tensor, temperature: float
+    v: Tensor, prototypes: Tensor, excess: Tensor, is_free: Tensor, temperature: float
 ) -> Tensor:
-    """How far the sizes of the components in a batch are from those expected.
+    """Draw rows out of components that are too large.
 
-    L_size = Σₖ p̄ₖ·log(p̄ₖ/πₖ), with p̄ the mean of softmax(v·μ/τ) over the unlabelled rows.
+    L_size = Σₖ p̄ₖ·log(Pₖ/πₖ), with p̄ the mean of softmax(v·μ/τ) over the unlabelled rows of the
+    batch, P that over all unlabelled rows at the last E-step, and π the expected shares. Its
+    gradient is the one of Σₖ Pₖ·log(Pₖ/πₖ), estimated on the batch. (With p̄ in the place of P
+    it would not be: the few rows of a batch make every class that is there look too large, and
+    a small one most of all.)
 
     Parameters
     ----------
@@ -101,8 +105,8 @@ def size_loss(
         Features in the space of the prototypes.
     prototypes : Tensor of shape (K, q)
         μ.
-    sizes : Tensor of shape (K,)
-        π, expected shares.
+    excess : Tensor of shape (K,)
+        log(P/π).
     is_free : Tensor of bool, shape (n,)
         Which rows are unlabelled.
     temperature : float
@@ -115,9 +119,7 @@ def size_loss(
     """
     shares = (v @ prototypes.T / temperature).softmax(dim=1)
     # labelled rows are weighted, not cut out: the shapes are the same for every batch
-    mean = (shares * is_free[:, None]).sum(dim=0) / is_free.sum().clamp(min=1)
-    tiny = torch.finfo(mean.dtype).tiny  # 0·log 0 is 0, with a gradient of 0
-    return (mean * (mean.clamp(min=tiny) / sizes).log()).sum()
+    return (shares @ excess * is_free).sum() / is_free.sum().clamp(min=1)
 
 
 def supervised_contrastive_loss(

@@ -124,10 +124,9 @@ class PrototypicalContrast(Method):
             of_targets = self.settings.target_temperature
             targets = shares_of_other_view(v, mu, batch.assigned, is_free, of_targets)
         loss = loss + weight * prototype_loss(v, mu, targets, tau)
-        if batch.prototypes.sizes is None:
+        if batch.prototypes.excess is None:
             return loss
-        is_free = torch.cat([is_free, is_free])
-        sized = size_loss(v, mu, batch.prototypes.sizes, is_free, tau)
+        sized = size_loss(v, mu, batch.prototypes.excess, torch.cat([is_free, is_free]), tau)
         return loss + weight * self.settings.size_weight * sized
 
 

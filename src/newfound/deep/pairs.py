@@ -103,20 +103,21 @@ class StoredViews:
         self._fabric, self._n_views, self._seed = fabric, n_views, seed
         chunk = CHUNK.get(fabric.device.type, 64)
         rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
-        parts = []
+        stored: Tensor | None = None  # (n, n_views, ...)
         was_training = backbone.training
         backbone.eval()
         with torch.no_grad(), fabric.autocast():
             for i, images in enumerate(feed.batches(rows)):
-                seen = [
-                    _compact(backbone.before(views.random(images, draws)))
-                    for draws in draw(len(images), seed=seed, epoch=0, batch=i, n_views=n_views)
-                ]
-                if i == 0:
-                    _check_room(seen[0], len(feed), n_views)
-                parts.append(torch.stack(seen, dim=1))
+                all_draws = draw(len(images), seed=seed, epoch=0, batch=i, n_views=n_views)
+                for view, draws in enumerate(all_draws):
+                    seen = _compact(backbone.before(views.random(images, draws)))
+                    if stored is None:
+                        _check_room(seen, len(feed), n_views)
+                        stored = seen.new_empty((len(feed), n_views, *seen.shape[1:]))
+                    stored[rows[i][0] : rows[i][-1] + 1, view] = seen
         backbone.train(was_training)
-        self._inputs = torch.cat(parts)  # (n, n_views, ...)
+        assert stored is not None  # training needs images
+        self._inputs = stored
 
     def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
         """Inputs of the trained part of one batch after the other, (2·m, ...).
@@ -147,9 +148,9 @@ def _compact(inputs: Tensor) -> Tensor:
 def _check_room(first: Tensor, n_images: int, n_views: int) -> None:
     need = first[0].numel() * first.element_size() * n_images * n_views
     room = SHARE_OF_MEMORY * free_memory(first.device)
-    if 2 * need > room:  # for a moment there are two of them
+    if need > room:
         raise InputError(
-            f"{n_views} stored views take {2 * need / 2**30:.1f} GiB while they are made, more "
-            f"than the {room / 2**30:.1f} GiB to spare. Set n_stored_views lower, or 0 to draw "
-            "new views in every epoch."
+            f"{n_views} stored views take {need / 2**30:.1f} GiB, more than the "
+            f"{room / 2**30:.1f} GiB to spare. Set n_stored_views lower, or 0 to draw new views "
+            "in every epoch."
         )
