@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.covariance import ledoit_wolf
 from sklearn.utils.validation import check_is_fitted
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
@@ -93,7 +92,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         q = min(self.n_directions, len(X) - 1, X.shape[1])
         find_basis = _exact_basis if X.shape[1] <= EXACT_COLUMNS else _randomised_basis
         self.mean_, directions, variances, total = find_basis(X, order, q)
-        self.components_ = _fix_signs(directions)
+        self.components_ = directions
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(q)
         self.n_directions_ = self._n_features_out = q
         self.whitening_ = self._fit_whitening(X, y, order) if self.whiten else None
@@ -136,16 +135,59 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         means = np.zeros((len(sizes), rows.shape[1]))
         np.add.at(means, codes, rows)
         residuals = rows - (means / sizes[:, None])[codes]
-        covariance, _ = ledoit_wolf(residuals, assume_centered=True)
-        covariance *= len(residuals) / max(1, len(residuals) - len(sizes))
-        values, vectors = linalg.eigh(covariance)
-        floor = 1e-10 * max(values.max(), np.finfo(float).tiny)
-        return (vectors / np.sqrt(values.clip(min=floor))) @ vectors.T
+        covariance = shrunk_covariance(
+            residuals.T @ residuals / len(residuals),
+            float(np.square(np.square(residuals).sum(axis=1)).mean()),
+            len(residuals),
+        )
+        return inverse_root(covariance * (len(residuals) / max(1, len(residuals) - len(sizes))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def shrunk_covariance(covariance: Doubles, fourth_moment: float, n_rows: int) -> Doubles:
+    """Ledoit and Wolf's estimate of a covariance, from what is known of n centred rows x.
+
+    Parameters
+    ----------
+    covariance : ndarray of shape (q, q)
+        Mean of x·xᵀ.
+    fourth_moment : float
+        Mean of |x|⁴.
+    n_rows : int
+        n.
+
+    Returns
+    -------
+    ndarray of shape (q, q)
+        A mean of the covariance and a multiple of the identity.
+    """
+    q = len(covariance)
+    scale = np.trace(covariance) / q
+    square = float(np.einsum("ij,ij->", covariance, covariance))
+    distance = (square - q * scale**2) / q
+    error = min((fourth_moment - square) / (q * n_rows), distance)
+    share = error / distance if error > 0 else 0.0
+    shrunk: Doubles = (1 - share) * covariance + share * scale * np.eye(q)
+    return shrunk
+
+
+def inverse_root(covariance: Doubles) -> Doubles:
+    """Inverse square root of a covariance; directions without variance do not go to infinity."""
+    values, vectors = linalg.eigh(covariance)
+    floor = 1e-10 * max(values.max(), np.finfo(float).tiny)
+    root: Doubles = (vectors / np.sqrt(values.clip(min=floor))) @ vectors.T
+    return root
+
+
+def sorted_directions(covariance: Doubles, q: int) -> tuple[Doubles, Doubles]:
+    """The first q principal directions (q, d), signs fixed, and their variances."""
+    d = len(covariance)
+    values, vectors = linalg.eigh(covariance, subset_by_index=[d - q, d - 1])
+    return _fix_signs(vectors.T[::-1]), values[::-1].clip(min=0)
 
 
 def _blocks(X: Floats, order: Ints) -> Iterator[Doubles]:
@@ -168,9 +210,8 @@ def _exact_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles, Doub
     for block in _blocks(X, order):
         block -= mean
         scatter += block.T @ block
-    d = len(scatter)
-    values, vectors = linalg.eigh(scatter, subset_by_index=[d - q, d - 1])
-    return mean, vectors.T[::-1], values[::-1].clip(min=0) / len(X), np.trace(scatter) / len(X)
+    directions, variances = sorted_directions(scatter, q)
+    return mean, directions, variances / len(X), np.trace(scatter) / len(X)
 
 
 def _randomised_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles, Doubles, float]:
@@ -192,7 +233,7 @@ def _randomised_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles,
         coordinates = block @ basis
         small += coordinates.T @ coordinates
     values, rotation = linalg.eigh(small)
-    directions = (basis @ rotation).T[::-1][:q]
+    directions = _fix_signs((basis @ rotation).T[::-1][:q])
     return mean, directions, values[::-1][:q].clip(min=0) / len(X), total / len(X)
 
 

@@ -16,9 +16,10 @@ from torch.nn import functional
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.deep.settings import Settings
+from newfound.deep.settle import fit_projection, nearest_rounds, on_device, project
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
-from newfound.mixture.assignment import N_ROUNDS, nearest_labels, prototypes_of
+from newfound.mixture.assignment import N_ROUNDS, prototypes_of
 from newfound.mixture.counting import CategoryCount
 from newfound.mixture.estimator import SplitMergeMixture, enough_to_whiten
 from newfound.mixture.rows import nearest_centre
@@ -228,11 +229,19 @@ def find_clusters(
 def _settle(X: Floats, codes: Ints, labels: Ints, settings: Settings) -> Clusters:
     """The same components on new features: rows go to their nearest prototypes."""
     n_known = int(codes.max()) + 1
-    V, projection = mixture_space(X, codes, settings)
+    x, given = on_device(X), on_device(codes)
+    keeps_all = settings.pca == "off" or X.shape[1] <= settings.n_directions
+    if keeps_all and X.shape[1] < len(X):
+        projection = fit_projection(x, given, whiten=_whitens(codes, settings))
+        v = project(x, projection)
+    else:  # some directions are left out
+        V, projection = mixture_space(X, codes, settings)
+        v = on_device(V)
     labels = np.where(codes == UNLABELLED, labels, codes)
     labels = number_components(labels, n_known)[labels]
-    labels = nearest_labels(V, codes, labels, n_known, N_ROUNDS)
+    labels = nearest_rounds(v, given, on_device(labels), n_known, N_ROUNDS).cpu().numpy()
     labels = number_components(labels, n_known)[labels]
+    V = v.cpu().numpy()
     return Clusters(labels, n_known, V, prototypes_of(V, codes, labels, n_known), projection)
 
 
@@ -255,12 +264,17 @@ def mixture_space(X: Floats, codes: Ints, settings: Settings) -> tuple[Floats, P
     projection : Projection
         From X to V.
     """
-    whiten = settings.whiten
-    if whiten is None:
-        whiten = settings.acceptance == "calibrated" and enough_to_whiten(codes)
     q = X.shape[1] if settings.pca == "off" else settings.n_directions
-    projection = Projection(q, whiten=whiten).fit_in_order(X, codes, np.arange(len(X)))
+    projection = Projection(q, whiten=_whitens(codes, settings))
+    projection.fit_in_order(X, codes, np.arange(len(X)))
     return projection.transform_in_order(X, np.arange(len(X))), projection
+
+
+def _whitens(codes: Ints, settings: Settings) -> bool:
+    """Whether the mixture divides by the labelled classes' covariance."""
+    if settings.whiten is None:
+        return settings.acceptance == "calibrated" and enough_to_whiten(codes)
+    return settings.whiten
 
 
 def _first_k(codes: Ints, settings: Settings) -> int:

@@ -1,0 +1,149 @@
+"""The E-step without moves, on the device: the same components in new features.
+
+What `Projection` and `nearest_labels` do for the mixture, in products of whole chunks of rows;
+only matrices of (q, q) and (K, q) leave the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from newfound.arrays import Floats, Ints
+from newfound.labels import UNLABELLED
+from newfound.projection import Projection, inverse_root, shrunk_covariance, sorted_directions
+
+_CHUNK = 8192
+
+
+def fit_projection(x: Tensor, codes: Tensor, *, whiten: bool) -> Projection:
+    """All principal directions of unit-length rows, as `Projection.fit` finds them.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, d)
+        Unit-length rows, more than d.
+    codes : Tensor of int, shape (n,)
+        Known class of each row or -1.
+    whiten : bool
+        Whether to divide by the labelled classes' covariance.
+
+    Returns
+    -------
+    Projection
+        With n_directions = d.
+    """
+    n_rows, d = x.shape
+    mean = _sum(x, lambda rows: rows.sum(dim=0)) / n_rows
+    scatter = _sum(x, lambda rows: (rows - mean).T @ (rows - mean)).cpu().numpy()
+    projection = Projection(d, whiten=whiten)
+    projection.mean_ = mean.cpu().numpy()
+    projection.components_, variances = sorted_directions(scatter / n_rows, d)
+    projection.explained_variance_ratio_ = variances / max(variances.sum(), np.finfo(float).tiny)
+    projection.n_directions_ = projection._n_features_out = projection.n_features_in_ = d
+    projection.whitening_ = None
+    if whiten:
+        labelled = torch.nonzero(codes != UNLABELLED)[:, 0]
+        directions = torch.from_numpy(projection.components_.T.copy()).to(x.device)
+        rows = (x[labelled].double() - mean) @ directions
+        classes = codes[labelled]
+        shares = functional.one_hot(classes).double()
+        rows -= ((shares.T @ rows) / shares.sum(dim=0)[:, None].clamp(min=1))[classes]
+        covariance = shrunk_covariance(
+            (rows.T @ rows / len(rows)).cpu().numpy(),
+            float(rows.square().sum(dim=1).square().mean()),
+            len(rows),
+        )
+        n_classes = shares.shape[1]
+        projection.whitening_ = inverse_root(
+            covariance * (len(rows) / max(1, len(rows) - n_classes))
+        )
+    return projection
+
+
+def project(x: Tensor, projection: Projection) -> Tensor:
+    """Unit-length rows in the space of a projection, at unit length, in the precision of x."""
+    directions = projection.components_.T
+    if projection.whitening_ is not None:
+        directions = directions @ projection.whitening_
+    put = [torch.from_numpy(np.ascontiguousarray(a)) for a in (projection.mean_, directions)]
+    mean, matrix = (part.to(x.device) for part in put)
+    parts = [
+        functional.normalize((rows.double() - mean) @ matrix, dim=1).to(x.dtype)
+        for rows in torch.split(x, _CHUNK)
+    ]
+    return torch.cat(parts)
+
+
+def nearest_rounds(v: Tensor, codes: Tensor, labels: Tensor, n_known: int, n_rounds: int) -> Tensor:
+    """Alternate prototypes and nearest-prototype labels, as `nearest_labels` does.
+
+    Parameters
+    ----------
+    v : Tensor of shape (n, q)
+        Rows.
+    codes : Tensor of int, shape (n,)
+        Known class of each row or -1.
+    labels : Tensor of int, shape (n,)
+        Component of each row, none empty.
+    n_known : int
+        K^l.
+    n_rounds : int
+        At most.
+
+    Returns
+    -------
+    Tensor of int, shape (n,)
+        Component of each row; labelled rows stay.
+    """
+    n_components = max(int(labels.max()) + 1, n_known)
+    is_free = codes == UNLABELLED
+    # the mean of the labelled rows of a known class, of all rows of a novel one
+    prototypes, _ = _means(v, labels, ~is_free | (labels >= n_known), n_components)
+    for _ in range(n_rounds):
+        lengths = prototypes.square().sum(dim=1)
+        nearest = torch.cat(
+            [(lengths - 2 * (rows @ prototypes.T)).argmin(dim=1) for rows in torch.split(v, _CHUNK)]
+        )
+        nearest = torch.where(is_free, nearest, codes)
+        if torch.equal(nearest, labels):
+            break
+        labels = nearest
+        means, counts = _means(v, labels, is_free, n_components)
+        filled = counts > 0
+        filled[:n_known] = False  # prototypes of known classes do not move
+        prototypes = torch.where(filled[:, None], means, prototypes)
+    return labels
+
+
+def on_device(X: Floats | Ints) -> Tensor:
+    """An array as a tensor on the GPU, where there is one that computes in float64."""
+    tensor = torch.from_numpy(np.ascontiguousarray(X))
+    return tensor.cuda() if torch.cuda.is_available() else tensor
+
+
+def _sum(x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
+    """Σ over chunks of rows, in float64."""
+    parts = [part(rows.double()) for rows in torch.split(x, _CHUNK)]
+    return torch.stack(parts).sum(dim=0)
+
+
+def _means(v: Tensor, labels: Tensor, counts: Tensor, n_components: int) -> tuple[Tensor, Tensor]:
+    """Mean of the rows of each component that count, (K, q), and their numbers, (K,)."""
+    sums = v.new_zeros(n_components, v.shape[1])
+    numbers = v.new_zeros(n_components)
+    for rows, own, weight in zip(
+        torch.split(v, _CHUNK),
+        torch.split(labels, _CHUNK),
+        torch.split(counts, _CHUNK),
+        strict=True,
+    ):
+        # a product, not atomic additions: the same sum every time
+        shares = functional.one_hot(own, n_components).to(v.dtype) * weight[:, None]
+        sums += shares.T @ rows
+        numbers += shares.sum(dim=0)
+    return sums / numbers[:, None].clamp(min=1), numbers
