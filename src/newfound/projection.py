@@ -24,7 +24,7 @@ from newfound.mixture.rows import content_order, row_keys
 EXACT_COLUMNS = 2048
 _BLOCK_ROWS = 4096
 #: A unit-length row that is no farther than this from the mean lies on it, but for rounding.
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
 
 
 def unit_rows(X: Floats) -> Floats:
@@ -109,7 +109,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         projected = np.empty((len(order), self.n_directions_), dtype=X.dtype)
         for start in range(0, len(order), _BLOCK_ROWS):
             block = self._project(X[order[start : start + _BLOCK_ROWS]])
-            block[np.abs(block).max(axis=1) < _ROUNDING] = 0
+            block[np.abs(block).max(axis=1) < ROUNDING] = 0
             if self.whitening_ is not None:
                 block = block @ self.whitening_
             projected[start : start + _BLOCK_ROWS] = unit_rows(block)

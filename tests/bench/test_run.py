@@ -466,7 +466,7 @@ def another(name):
         return next(choice for choice in get_args(kinds[0]) if choice != value)
     if kinds[0] is bool:
         return not value
-    if name == "crop_max":
+    if name in ("crop_max", "weight_average"):
         return 0.9
     if name == "model":
         return "test_vit"

@@ -1,5 +1,6 @@
 """Algorithm 1 on pictures of digits: what it leaves behind, and that it can be stopped anywhere."""
 
+import dataclasses
 import json
 import math
 import os
@@ -439,6 +440,29 @@ def test_the_rows_of_a_batch_are_in_the_balanced_components(digits, tmp_path, mo
     rows = epoch_batches(digits.y != -1, 16, 16, seed=0, epoch=0)
     for batch, drawn in zip(method.batches, rows, strict=True):
         np.testing.assert_array_equal(batch.assigned.numpy(), balanced.labels[drawn])
+
+
+@pytest.mark.parametrize("n_absent", [0, 1])
+def test_sizes_are_left_alone_where_known_classes_are_absent(
+    digits, tmp_path, monkeypatch, n_absent
+):
+    original = trainer.count_categories
+
+    def count(*given, **options):
+        return dataclasses.replace(original(*given, **options), n_absent=n_absent)
+
+    monkeypatch.setattr(trainer, "count_categories", count)
+    settings = small(epochs=1, selection="last", count_on="start")
+    method = UsualBatches(settings)
+    run(digits, tmp_path, settings, method=method)
+    assert (method.batches[0].prototypes.excess is None) == (n_absent > 0)
+
+
+def test_sizes_need_common_directions(digits, tmp_path):
+    settings = small(epochs=1, selection="last", pca="batch")
+    method = UsualBatches(settings)
+    run(digits, tmp_path, settings, method=method)
+    assert method.batches[0].prototypes.excess is None
 
 
 def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path):

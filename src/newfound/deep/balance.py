@@ -60,7 +60,7 @@ def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
     labels[free] = plan.argmax(dim=1).cpu().numpy()
     if len(np.unique(labels)) < clusters.n_components:
         return clusters
-    return replace(clusters, labels=labels, prototypes=prototypes.double().cpu().numpy())
+    return replace(clusters, labels=labels, prototypes=prototypes.cpu().double().numpy())
 
 
 def transport(cost: Tensor, sizes: Tensor, softness: float) -> Tensor:

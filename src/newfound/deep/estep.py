@@ -24,7 +24,7 @@ from newfound.mixture.counting import CategoryCount
 from newfound.mixture.estimator import SplitMergeMixture, enough_to_whiten
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
-from newfound.projection import Projection, unit_rows
+from newfound.projection import EXACT_COLUMNS, Projection, unit_rows
 
 #: Rows whose products are added up at a time.
 _CHUNK = 8192
@@ -92,7 +92,7 @@ class Clusters:
     V : ndarray of shape (n, q)
         Rows in the space of the mixture.
     prototypes : ndarray of shape (K, q)
-        Mean of the labelled rows of a known class, of all rows of a novel one.
+        Mean of the labelled rows of a known class; of all rows of a novel one, or weighted.
     projection : Projection
         From the reduced features to V.
     sizes : ndarray of shape (K,) or None
@@ -231,7 +231,7 @@ def _settle(X: Floats, codes: Ints, labels: Ints, settings: Settings) -> Cluster
     n_known = int(codes.max()) + 1
     x, given = on_device(X), on_device(codes)
     keeps_all = settings.pca == "off" or X.shape[1] <= settings.n_directions
-    if keeps_all and X.shape[1] < len(X):
+    if keeps_all and X.shape[1] < len(X) and X.shape[1] <= EXACT_COLUMNS:
         projection = fit_projection(x, given, whiten=_whitens(codes, settings))
         v = project(x, projection)
     else:  # some directions are left out

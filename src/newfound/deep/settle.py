@@ -15,7 +15,13 @@ from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
 from newfound.labels import UNLABELLED
-from newfound.projection import Projection, inverse_root, shrunk_covariance, sorted_directions
+from newfound.projection import (
+    ROUNDING,
+    Projection,
+    inverse_root,
+    shrunk_covariance,
+    sorted_directions,
+)
 
 _CHUNK = 8192
 
@@ -51,14 +57,13 @@ def fit_projection(x: Tensor, codes: Tensor, *, whiten: bool) -> Projection:
         directions = torch.from_numpy(projection.components_.T.copy()).to(x.device)
         rows = (x[labelled].double() - mean) @ directions
         classes = codes[labelled]
-        shares = functional.one_hot(classes).double()
-        rows -= ((shares.T @ rows) / shares.sum(dim=0)[:, None].clamp(min=1))[classes]
+        n_classes = int(classes.max()) + 1
+        rows -= _means(rows, classes, torch.ones_like(classes), n_classes)[0][classes]
         covariance = shrunk_covariance(
             (rows.T @ rows / len(rows)).cpu().numpy(),
             float(rows.square().sum(dim=1).square().mean()),
             len(rows),
         )
-        n_classes = shares.shape[1]
         projection.whitening_ = inverse_root(
             covariance * (len(rows) / max(1, len(rows) - n_classes))
         )
@@ -72,10 +77,11 @@ def project(x: Tensor, projection: Projection) -> Tensor:
         directions = directions @ projection.whitening_
     put = [torch.from_numpy(np.ascontiguousarray(a)) for a in (projection.mean_, directions)]
     mean, matrix = (part.to(x.device) for part in put)
-    parts = [
-        functional.normalize((rows.double() - mean) @ matrix, dim=1).to(x.dtype)
-        for rows in torch.split(x, _CHUNK)
-    ]
+    parts = []
+    for rows in torch.split(x, _CHUNK):
+        v = (rows.double() - mean) @ matrix
+        v[v.abs().amax(dim=1) < ROUNDING] = 0  # the mean itself has no direction
+        parts.append(functional.normalize(v, dim=1).to(x.dtype))
     return torch.cat(parts)
 
 
@@ -128,8 +134,11 @@ def on_device(X: Floats | Ints) -> Tensor:
 
 def _sum(x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
     """Σ over chunks of rows, in float64."""
-    parts = [part(rows.double()) for rows in torch.split(x, _CHUNK)]
-    return torch.stack(parts).sum(dim=0)
+    first, *others = torch.split(x, _CHUNK)
+    total = part(first.double())
+    for rows in others:
+        total += part(rows.double())
+    return total
 
 
 def _means(v: Tensor, labels: Tensor, counts: Tensor, n_components: int) -> tuple[Tensor, Tensor]:

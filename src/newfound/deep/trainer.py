@@ -291,7 +291,7 @@ class _Loop:
             clusters = self.method.partition(
                 X, self.codes, labels, moves=moves, seed=seed, count=state.count
             )
-            if self.method.expects_sizes and self.settings.size_weight > 0:
+            if self._expects_sizes(state):
                 clusters = balance(clusters, self.codes, z.device)
             prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
             found = _Found(
@@ -303,6 +303,13 @@ class _Loop:
             )
         shared: _Found = self.fabric.broadcast(found)  # type: ignore[assignment]
         return replace(shared, z=z, prototypes=shared.prototypes.to(self.fabric.device))
+
+    def _expects_sizes(self, state: _State) -> bool:
+        """Whether components are to have the sizes that known classes suggest."""
+        wanted = self.method.expects_sizes and self.settings.size_weight > 0
+        # a known class that no unlabelled row is of has no size to expect
+        all_there = state.count is None or state.count.n_absent == 0
+        return wanted and all_there and self.settings.pca != "batch"
 
     def _moves(self, found: _Found, state: _State) -> _Found:
         """Splits and merges after the epoch, on the features from before it, as printed."""
@@ -327,7 +334,7 @@ class _Loop:
         found: _Found | None,
         listener: Listener,
     ) -> float:
-        """One epoch of L = L_CL + λ(t)·L_PCL; returns the mean loss."""
+        """One epoch of the method's loss; returns its mean."""
         settings, epoch = self.settings, state.epoch
         for group in self.optimiser.param_groups:
             group["lr"] = cosine(epoch, settings.epochs, settings.learning_rate)
