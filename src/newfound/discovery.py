@@ -649,13 +649,9 @@ def _load_trained(settings: Settings, checkpoint: Path) -> Any:
         trainable=settings.trainable,
     )
     network = trainer.Network(backbone, method.head(backbone.n_features))
-    prefix = "network."
+    weights = require("newfound.deep.average", "train").weights_of_result(tensors)
     network.load_state_dict(
-        {
-            name[len(prefix) :]: tensors.get(f"average.{name}", tensors[name])
-            for name in tensors
-            if name.startswith(prefix)
-        },
+        weights,
         strict=False,  # what was not trained is not in the file
     )
     views = trainer.views_for(settings, backbone.mean, backbone.std)

@@ -115,6 +115,12 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             projected[start : start + _BLOCK_ROWS] = unit_rows(block)
         return projected
 
+    @property
+    def directions(self) -> Doubles:
+        """Principal directions and whitening as one matrix, shape (d, n_directions_)."""
+        directions: Doubles = self.components_.T
+        return directions if self.whitening_ is None else directions @ self.whitening_
+
     def _project(self, X: Floats) -> Floats:
         """Coordinates of unit-length rows along the directions, in float64."""
         coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T

@@ -71,3 +71,24 @@ class WeightAverage:
             kept = now.clone()
             now.copy_(mean)
             mean.copy_(kept)
+
+
+def weights_of_result(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The weights that a run's result has, from a checkpoint: their mean, where there is one.
+
+    Parameters
+    ----------
+    tensors : dict of str to Tensor
+        Of the checkpoint.
+
+    Returns
+    -------
+    dict of str to Tensor
+        By their names in the network.
+    """
+    prefix = "network."
+    return {
+        name[len(prefix) :]: tensors.get(f"average.{name}", tensor)
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }

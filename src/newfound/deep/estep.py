@@ -361,7 +361,7 @@ def prototypes_from(
         return Prototypes(means, Space(()), settings.n_directions)
     if settings.pca == "all":
         projection = clusters.projection
-        last = (put(projection.mean_), put(_directions(projection)))
+        last = (put(projection.mean_), put(projection.directions))
         prototypes = Prototypes(put(unit_rows(clusters.prototypes)), Space((*reduced.stages, last)))
     else:
         means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
@@ -380,11 +380,3 @@ def _mean_shares(z: Tensor, prototypes: Prototypes, temperature: float) -> Tenso
         v, mu = prototypes.project(rows)
         total += (v @ mu.T / temperature).softmax(dim=1).sum(dim=0)
     return (total / len(z)).clamp(min=torch.finfo(total.dtype).tiny)
-
-
-def _directions(projection: Projection) -> Floats:
-    """Principal directions and whitening as one matrix (d, q)."""
-    directions: Floats = projection.components_.T
-    if projection.whitening_ is not None:
-        directions = directions @ projection.whitening_
-    return directions

@@ -1,7 +1,6 @@
 """The E-step without moves, on the device: the same components in new features.
 
-What `Projection` and `nearest_labels` do for the mixture, in products of whole chunks of rows;
-only matrices of (q, q) and (K, q) leave the device.
+What `Projection` and `nearest_labels` do for the mixture, in products of whole chunks of rows.
 """
 
 from __future__ import annotations
@@ -72,17 +71,14 @@ def fit_projection(x: Tensor, codes: Tensor, *, whiten: bool) -> Projection:
 
 def project(x: Tensor, projection: Projection) -> Tensor:
     """Unit-length rows in the space of a projection, at unit length, in the precision of x."""
-    directions = projection.components_.T
-    if projection.whitening_ is not None:
-        directions = directions @ projection.whitening_
-    put = [torch.from_numpy(np.ascontiguousarray(a)) for a in (projection.mean_, directions)]
-    mean, matrix = (part.to(x.device) for part in put)
-    parts = []
+    parts = [projection.mean_, projection.directions]
+    mean, matrix = (torch.from_numpy(np.ascontiguousarray(a)).to(x.device) for a in parts)
+    projected = []
     for rows in torch.split(x, _CHUNK):
         v = (rows.double() - mean) @ matrix
         v[v.abs().amax(dim=1) < ROUNDING] = 0  # the mean itself has no direction
-        parts.append(functional.normalize(v, dim=1).to(x.dtype))
-    return torch.cat(parts)
+        projected.append(functional.normalize(v, dim=1).to(x.dtype))
+    return torch.cat(projected)
 
 
 def nearest_rounds(v: Tensor, codes: Tensor, labels: Tensor, n_known: int, n_rounds: int) -> Tensor:
