@@ -141,10 +141,12 @@ def spherical_variance(squared: Doubles, codes: Ints, sizes: Ints, fallback: flo
     apart = squared[rows].astype(np.float64)
     own = (np.arange(len(rows)), codes[rows])
     apart[own] *= (n[rows] / (n[rows] - 1)) ** 2  # without the row's part in the mean
+    apart -= apart.min(axis=1, keepdims=True)  # no exponential is too small to add up
+    mean_own = apart[own].mean()
 
     def loss(log_factor: float) -> float:
-        logits = apart * (-0.5 / (fallback * np.exp(log_factor)))
-        return float((logsumexp(logits, axis=1) - logits[own]).mean())
+        scale = -0.5 / (fallback * np.exp(log_factor))
+        return float(np.log(np.exp(apart * scale).sum(axis=1)).mean() - scale * mean_own)
 
-    best = minimize_scalar(loss, bounds=(-2.0, 8.0), method="bounded").x
+    best = minimize_scalar(loss, bounds=(-2.0, 8.0), method="bounded", options={"xatol": 1e-3}).x
     return float(fallback * np.exp(best))

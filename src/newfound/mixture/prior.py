@@ -12,6 +12,7 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.special import multigammaln
 from sklearn.covariance import shrunk_covariance
+from threadpoolctl import threadpool_limits
 
 from newfound.arrays import Doubles
 from newfound.errors import InputError
@@ -157,10 +158,11 @@ class NIWPrior:
         d = self.n_features
         kappa, nu = self.kappa + stats.count, self.nu + stats.count
         if stats.count.ndim:
-            # one at a time: no second (K, d, d) array
-            log_determinants = np.array(
-                [_log_determinant(self._posterior_scatter(stats[i])) for i in range(len(stats))]
-            )
+            # one at a time: no second (K, d, d) array; in one thread: they are small
+            with threadpool_limits(1, user_api="blas"):
+                log_determinants = np.array(
+                    [_log_determinant(self._posterior_scatter(each)) for each in stats]
+                )
         else:
             log_determinants = np.asarray(_log_determinant(self._posterior_scatter(stats)))
         log_h: Doubles = (

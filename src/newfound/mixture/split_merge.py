@@ -18,7 +18,7 @@ from newfound.mixture.acceptance import Acceptance, Kind, Proposals
 from newfound.mixture.halves import halve
 from newfound.mixture.hastings import CountTerm, log_evidence
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.rows import mix, squared_distances
+from newfound.mixture.rows import mix, row_blocks, squared_distances
 from newfound.mixture.stats import GaussianStats
 
 #: No split leaves a half of this many rows or fewer (below, a half's own rows say nothing).
@@ -209,14 +209,10 @@ def _propose_merges(components: Components, rules: Rules, seed: int) -> Proposal
     """Every novel component with its nearest neighbours; known classes only as partners."""
     stats, evidence = components.stats, components.evidence
     pairs = _neighbours(components)
-    log_ratios = np.array(
-        [
-            log_evidence(stats[i] + stats[j], rules.prior, rules.count_term)
-            - evidence[i]
-            - evidence[j]
-            for i, j in pairs
-        ]
-    ).reshape(len(pairs))
+    log_ratios = -evidence[pairs].sum(axis=1)
+    for block in row_blocks(len(pairs), stats.n_features**2):
+        both = stats[pairs[block, 0]] + stats[pairs[block, 1]]
+        log_ratios[block] += log_evidence(both, rules.prior, rules.count_term)
     gaps = _gaps(stats[pairs[:, 0]], stats[pairs[:, 1]])
     uniforms = _uniforms(components.content[pairs].sum(axis=1), ~seed)
     return Proposals("merge", pairs, log_ratios, gaps, uniforms)

@@ -6,7 +6,7 @@ proposal is ``a + b``, without a pass over the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 
@@ -87,6 +87,10 @@ class GaussianStats:
     def __getitem__(self, index: int | slice | Ints | Bools) -> GaussianStats:
         """Statistics of some of the stacked sets."""
         return GaussianStats(self.count[index], self.mean[index], self.scatter[index])
+
+    def __iter__(self) -> Iterator[GaussianStats]:
+        """Each of several stacked."""
+        return (self[i] for i in range(len(self)))
 
     def __len__(self) -> int:
         """Return the number of stacked sets."""
