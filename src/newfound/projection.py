@@ -91,12 +91,20 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         q = min(self.n_directions, len(X) - 1, X.shape[1])
         find_basis = _exact_basis if X.shape[1] <= EXACT_COLUMNS else _randomised_basis
-        self.mean_, directions, variances, total = find_basis(X, order, q)
-        self.components_ = directions
-        self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(q)
-        self.n_directions_ = self._n_features_out = q
+        self._keep(*find_basis(X, order, q))
         self.whitening_ = self._fit_whitening(X, y, order) if self.whiten else None
         return self
+
+    @classmethod
+    def from_moments(cls, mean: Doubles, covariance: Doubles, within: Doubles | None) -> Projection:
+        """All directions, from moments of unit-length rows; `within` classes is what whitens."""
+        projection = cls(len(mean), whiten=within is not None)
+        directions, variances = sorted_directions(covariance, len(mean))
+        projection._keep(mean, directions, variances, np.trace(covariance))
+        projection.whitening_ = None
+        if within is not None:
+            projection.whitening_ = inverse_root(directions @ within @ directions.T)
+        return projection
 
     def transform(self, X: ArrayLike) -> Floats:
         """Project rows, shape (n, n_directions_), in the precision of X."""
@@ -121,6 +129,13 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         directions: Doubles = self.components_.T
         return directions if self.whitening_ is None else directions @ self.whitening_
 
+    def _keep(self, mean: Doubles, basis: Doubles, variances: Doubles, total: float) -> None:
+        """Set what was learnt, but for the whitening."""
+        self.mean_, self.components_ = mean, basis
+        self.explained_variance_ratio_ = variances / total if total > 0 else 0 * variances
+        self.n_directions_, self.n_features_in_ = basis.shape
+        self._n_features_out = self.n_directions_
+
     def _project(self, X: Floats) -> Floats:
         """Coordinates of unit-length rows along the directions, in float64."""
         coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T
@@ -141,12 +156,9 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         means = np.zeros((len(sizes), rows.shape[1]))
         np.add.at(means, codes, rows)
         residuals = rows - (means / sizes[:, None])[codes]
-        covariance = shrunk_covariance(
-            residuals.T @ residuals / len(residuals),
-            float(np.square(np.square(residuals).sum(axis=1)).mean()),
-            len(residuals),
-        )
-        return inverse_root(covariance * (len(residuals) / max(1, len(residuals) - len(sizes))))
+        fourth = float(np.square(np.square(residuals).sum(axis=1)).mean())
+        moments = residuals.T @ residuals / len(residuals), fourth
+        return inverse_root(shrunk_covariance(*moments, len(residuals), len(sizes)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -154,7 +166,9 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
-def shrunk_covariance(covariance: Doubles, fourth_moment: float, n_rows: int) -> Doubles:
+def shrunk_covariance(
+    covariance: Doubles, fourth_moment: float, n_rows: int, n_means: int = 0
+) -> Doubles:
     """Ledoit and Wolf's estimate of a covariance, from what is known of n centred rows x.
 
     Parameters
@@ -163,8 +177,8 @@ def shrunk_covariance(covariance: Doubles, fourth_moment: float, n_rows: int) ->
         Mean of x·xᵀ.
     fourth_moment : float
         Mean of |x|⁴.
-    n_rows : int
-        n.
+    n_rows, n_means : int
+        n, and how many means were estimated to centre them.
 
     Returns
     -------
@@ -178,7 +192,7 @@ def shrunk_covariance(covariance: Doubles, fourth_moment: float, n_rows: int) ->
     error = min((fourth_moment - square) / (q * n_rows), distance)
     share = error / distance if error > 0 else 0.0
     shrunk: Doubles = (1 - share) * covariance + share * scale * np.eye(q)
-    return shrunk
+    return shrunk * (n_rows / max(1, n_rows - n_means))
 
 
 def inverse_root(covariance: Doubles) -> Doubles:

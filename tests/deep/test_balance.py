@@ -33,6 +33,12 @@ def slow_transport(cost, sizes, softness, n_scalings=10):
     return np.array(plan)
 
 
+def plan_of(cost, sizes, softness, n_rows=None):
+    """The plan in one piece, from chunks of so many rows."""
+    chunks = cost.split(n_rows or len(cost))
+    return torch.cat(list(transport(lambda: chunks, sizes, softness)))
+
+
 def some_cost(n_rows=30, n_columns=4, seed=0):
     return 2 * np.random.default_rng(seed).random((n_rows, n_columns))
 
@@ -43,17 +49,17 @@ def some_cost(n_rows=30, n_columns=4, seed=0):
 def test_the_plan_is_that_of_plain_scalings(softness, sizes, seed):
     cost = some_cost(seed=seed)
     given = torch.from_numpy(cost), torch.tensor(sizes, dtype=torch.float64)
-    plan = transport(*given, softness).numpy()
+    plan = plan_of(*given, softness).numpy()
     np.testing.assert_allclose(plan, slow_transport(cost, sizes, softness), rtol=1e-9, atol=1e-15)
     np.testing.assert_allclose(plan.sum(axis=0), sizes, rtol=1e-12)
-    single = transport(*(values.float() for values in given), softness).numpy()
+    single = plan_of(*(values.float() for values in given), softness).numpy()
     np.testing.assert_allclose(single, plan, atol=1e-4)
     np.testing.assert_allclose(single.sum(axis=0), sizes, rtol=1e-4)
 
 
 @pytest.mark.parametrize("sizes", [[75.0, 75.0, 75.0, 75.0], [200.0, 60.0, 30.0, 10.0]])
 def test_rows_sum_to_all_but_1(sizes):
-    plan = transport(torch.from_numpy(some_cost(300)), torch.tensor(sizes).double(), 0.3)
+    plan = plan_of(torch.from_numpy(some_cost(300)), torch.tensor(sizes).double(), 0.3)
     np.testing.assert_allclose(plan.sum(dim=1).numpy(), 1, atol=5e-3)
     assert (plan > 0).all()
 
@@ -62,14 +68,20 @@ def test_what_costs_a_row_or_a_column_the_same_everywhere_changes_nothing():
     rng = np.random.default_rng(0)
     cost, sizes = some_cost(), torch.tensor([12.0, 9.0, 6.0, 3.0]).double()
     shifted = cost + rng.random((30, 1))
-    plan, other = (transport(torch.from_numpy(c), sizes, 0.1) for c in (cost, shifted))
+    plan, other = (plan_of(torch.from_numpy(c), sizes, 0.1) for c in (cost, shifted))
     torch.testing.assert_close(plan, other)
 
 
 def test_far_columns_get_their_rows_without_overflow():
     cost = torch.tensor([[0.0, 4.0]]).repeat(10, 1)  # e^-400 in the second column
-    plan = transport(cost, torch.tensor([7.0, 3.0]), 0.01)
+    plan = plan_of(cost, torch.tensor([7.0, 3.0]), 0.01)
     torch.testing.assert_close(plan, torch.tensor([[0.7, 0.3]]).repeat(10, 1))
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 29])
+def test_the_plan_of_chunks_is_that_of_the_whole(n_rows):
+    given = torch.from_numpy(some_cost()), torch.tensor([20.0, 6.0, 3.0, 1.0]).double(), 0.04
+    torch.testing.assert_close(plan_of(*given, n_rows), plan_of(*given), rtol=1e-10, atol=0)
 
 
 # --- the partition
@@ -132,6 +144,15 @@ def test_a_plan_and_its_prototypes_by_turns():
     np.testing.assert_allclose(after.prototypes, prototypes, atol=1e-4)
     np.testing.assert_array_equal(after.prototypes[:2], before.prototypes[:2].astype(np.float32))
     np.testing.assert_array_equal(after.labels[free], plan.argmax(axis=1))
+
+
+@pytest.mark.parametrize("n_entries", [1, 28, 797])  # 1, 7 and 199 of 200 rows at a time
+def test_rows_are_dealt_in_chunks(n_entries, monkeypatch):
+    whole = balance(unequal(), Four.codes, CPU)
+    monkeypatch.setattr("newfound.deep.balance._CHUNK_ENTRIES", n_entries)
+    chunked = balance(unequal(), Four.codes, CPU)
+    np.testing.assert_array_equal(chunked.labels, whole.labels)
+    np.testing.assert_allclose(chunked.prototypes, whole.prototypes, atol=1e-6)
 
 
 def test_labelled_rows_never_move():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,6 +18,8 @@ from newfound.mixture.sizes import expected_sizes
 #: ε: how soft the assignment is, in squared distances of unit-length rows.
 _SOFTNESS = 0.04
 _N_ROUNDS, _N_SCALINGS = 8, 10
+#: Rows times components of which the cost is held at a time.
+_CHUNK_ENTRIES = 1 << 26
 
 
 def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
@@ -50,39 +54,55 @@ def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
     def put(values: object) -> Tensor:
         return torch.as_tensor(values, dtype=torch.float32, device=device)
 
-    V, prototypes = put(clusters.V[free]), put(clusters.prototypes)
-    sizes = put(clusters.sizes)
+    prototypes, sizes = put(clusters.prototypes), put(clusters.sizes)
+    chunks = torch.split(put(clusters.V[free]), max(1, _CHUNK_ENTRIES // len(sizes)))
     for _ in range(_N_ROUNDS):
-        plan = transport(torch.cdist(V, prototypes).square(), sizes, _SOFTNESS)
-        shares = plan[:, n_known:]
-        prototypes[n_known:] = (shares.T @ V) / shares.sum(dim=0)[:, None]
+
+        @lru_cache(maxsize=1)  # that of a single chunk is kept, that of many is computed again
+        def cost(rows: Tensor) -> Tensor:
+            return torch.cdist(rows, prototypes).square()
+
+        nearest, sums, totals = [], torch.zeros_like(prototypes), torch.zeros_like(sizes)
+        plans = transport(lambda: map(cost, chunks), sizes, _SOFTNESS)
+        for rows, plan in zip(chunks, plans, strict=True):
+            nearest.append(plan.argmax(dim=1))
+            sums += plan.T @ rows
+            totals += plan.sum(dim=0)
+        prototypes[n_known:] = (sums / totals[:, None])[n_known:]
     labels = codes.copy()
-    labels[free] = plan.argmax(dim=1).cpu().numpy()
+    labels[free] = torch.cat(nearest).cpu().numpy()
     if len(np.unique(labels)) < clusters.n_components:
         return clusters
     return replace(clusters, labels=labels, prototypes=prototypes.cpu().double().numpy())
 
 
-def transport(cost: Tensor, sizes: Tensor, softness: float) -> Tensor:
-    """The entropic transport plan: rows sum to 1, columns to `sizes`.
+def transport(
+    costs: Callable[[], Iterable[Tensor]], sizes: Tensor, softness: float
+) -> Iterator[Tensor]:
+    """The entropic transport plan, chunk by chunk: rows sum to 1, columns to `sizes`.
 
     Parameters
     ----------
-    cost : Tensor of shape (n, K)
-        Of a row in a column.
+    costs : callable
+        Gives, whenever it is called, the same chunks (rows, K) of the cost of a row in a column.
     sizes : Tensor of shape (K,)
-        Their sum is n.
+        Their sum is the number of all rows.
     softness : float
         ε.
 
-    Returns
-    -------
-    Tensor of shape (n, K)
-        After a few scalings, the last one of the columns.
+    Yields
+    ------
+    Tensor of shape (rows, K)
+        A chunk of the plan after a few scalings, the last one of the columns.
     """
-    logits = -cost / softness
+
+    def log_shares(cost: Tensor) -> Tensor:
+        return torch.sub(before, cost, alpha=1 / softness).log_softmax(dim=1)
+
     of_columns = torch.zeros_like(sizes)
     for _ in range(_N_SCALINGS):
-        of_rows = -(logits + of_columns).logsumexp(dim=1, keepdim=True)
-        of_columns = sizes.log() - (logits + of_rows).logsumexp(dim=0)
-    return (logits + of_rows + of_columns).exp()
+        before = of_columns
+        sums = torch.stack([log_shares(cost).logsumexp(dim=0) for cost in costs()])
+        of_columns = before + sizes.log() - sums.logsumexp(dim=0)
+    for cost in costs():
+        yield (log_shares(cost) + (of_columns - before)).exp()

@@ -14,13 +14,7 @@ from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
 from newfound.labels import UNLABELLED
-from newfound.projection import (
-    ROUNDING,
-    Projection,
-    inverse_root,
-    shrunk_covariance,
-    sorted_directions,
-)
+from newfound.projection import ROUNDING, Projection, shrunk_covariance
 
 _CHUNK = 8192
 
@@ -42,31 +36,17 @@ def fit_projection(x: Tensor, codes: Tensor, *, whiten: bool) -> Projection:
     Projection
         With n_directions = d.
     """
-    n_rows, d = x.shape
-    mean = _sum(x, lambda rows: rows.sum(dim=0)) / n_rows
-    scatter = _sum(x, lambda rows: (rows - mean).T @ (rows - mean)).cpu().numpy()
-    projection = Projection(d, whiten=whiten)
-    projection.mean_ = mean.cpu().numpy()
-    projection.components_, variances = sorted_directions(scatter / n_rows, d)
-    projection.explained_variance_ratio_ = variances / max(variances.sum(), np.finfo(float).tiny)
-    projection.n_directions_ = projection._n_features_out = projection.n_features_in_ = d
-    projection.whitening_ = None
+    mean = _sum(x, lambda rows: rows.sum(dim=0)) / len(x)
+    covariance = _sum(x, lambda rows: (rows - mean).T @ (rows - mean)) / len(x)
+    within = None
     if whiten:
         labelled = torch.nonzero(codes != UNLABELLED)[:, 0]
-        directions = torch.from_numpy(projection.components_.T.copy()).to(x.device)
-        rows = (x[labelled].double() - mean) @ directions
-        classes = codes[labelled]
+        rows, classes = x[labelled].double(), codes[labelled]
         n_classes = int(classes.max()) + 1
         rows -= _means(rows, classes, torch.ones_like(classes), n_classes)[0][classes]
-        covariance = shrunk_covariance(
-            (rows.T @ rows / len(rows)).cpu().numpy(),
-            float(rows.square().sum(dim=1).square().mean()),
-            len(rows),
-        )
-        projection.whitening_ = inverse_root(
-            covariance * (len(rows) / max(1, len(rows) - n_classes))
-        )
-    return projection
+        moment, fourth = rows.T @ rows / len(rows), rows.square().sum(dim=1).square().mean()
+        within = shrunk_covariance(moment.cpu().numpy(), float(fourth), len(rows), n_classes)
+    return Projection.from_moments(mean.cpu().numpy(), covariance.cpu().numpy(), within)
 
 
 def project(x: Tensor, projection: Projection) -> Tensor:
