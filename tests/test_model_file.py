@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 import newfound
 from newfound import SplitMergeMixture
@@ -44,6 +45,7 @@ SETTINGS = {
     "literal": {"acceptance": "literal", "max_passes": 3},
     "whitened": {"whiten": True, "n_init": 2},
     "given number": {"n_components": 6, "n_directions": 3},
+    "sized": {"n_components": 4, "expect_sizes": True},
     "given prior": {"prior": NIWPrior(np.zeros(4), 0.5, 9.0, 0.3 * np.eye(4))},
     "given count": {"count": CategoryCount(2.0, (1.0, 3.0), 0.9, 0.5, 0.4, 3, 0)},
 }
@@ -74,6 +76,35 @@ def test_classes_keep_their_type(blobs, tmp_path, kind):
     again = round_trip(mixture, tmp_path)
     assert_same(mixture.classes_, again.classes_, "classes_")
     assert again.category_names_.tolist() == mixture.category_names_.tolist()
+
+
+@pytest.fixture
+def sized(blobs):
+    """A mixture with borders shifted: two novel classes in one component have too many rows."""
+    return SplitMergeMixture(n_components=4, expect_sizes=True, random_state=0).fit(
+        blobs.X, blobs.y
+    )
+
+
+def test_offsets_come_back(sized, tmp_path):
+    again = round_trip(sized, tmp_path)
+    assert (sized.offsets_ != 0).all()
+    np.testing.assert_array_equal(again.offsets_, sized.offsets_)
+    assert again.expect_sizes is True
+
+
+def test_a_file_from_before_there_were_offsets_has_none(blobs, sized, tmp_path):
+    save_mixture(sized, tmp_path, encoder=ENCODER)
+    numbers = load_file(tmp_path / "mixture.safetensors")
+    del numbers["offsets_"]
+    save_file(numbers, tmp_path / "mixture.safetensors")
+    words = json.loads((tmp_path / "mixture.json").read_text())
+    del words["settings"]["expect_sizes"]
+    (tmp_path / "mixture.json").write_text(json.dumps(words))
+    again = load_mixture(tmp_path)[0]
+    assert again.expect_sizes is False
+    assert_same(again.offsets_, np.zeros(4), "offsets_")
+    np.testing.assert_array_equal(again.predict(blobs.X), again.transform(blobs.X).argmin(axis=1))
 
 
 @pytest.fixture

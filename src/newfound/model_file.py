@@ -27,7 +27,10 @@ NUMBERS, WORDS = "mixture.safetensors", "mixture.json"
 #: Counted up when files of another make cannot be read any more.
 _FORMAT = 1
 
-_ARRAYS = ("labels_", "means_", "covariances_", "weights_", "prototypes_", "stability_")
+_ARRAYS = (
+    *["labels_", "means_", "covariances_", "weights_", "prototypes_", "offsets_"],
+    "stability_",
+)
 _VALUES = (
     *["n_known_", "n_novel_", "n_components_", "n_directions_", "n_features_in_", "n_iter_"],
     *["converged_", "_spherical_variance", "_n_features_out"],
@@ -153,6 +156,7 @@ def _mixture_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -
     mixture.set_params(count=_count_from(words["settings"]["count"]))
     if "given_prior.m" in numbers:
         mixture.set_params(prior=_prior_from(numbers, "given_prior"))
+    numbers = {"offsets_": np.zeros(len(numbers["prototypes_"])), **numbers}  # older files
     for name in _ARRAYS:
         setattr(mixture, name, numbers[name])
     for name in _VALUES:

@@ -454,22 +454,37 @@ def test_sizes_are_left_alone_where_known_classes_are_absent(
     monkeypatch.setattr(trainer, "count_categories", count)
     settings = small(epochs=1, selection="last", count_on="start")
     method = UsualBatches(settings)
-    run(digits, tmp_path, settings, method=method)
+    trained = run(digits, tmp_path, settings, method=method)
     assert (method.batches[0].prototypes.excess is None) == (n_absent > 0)
+    assert trained.mixture.expect_sizes == (n_absent == 0)
 
 
 def test_sizes_need_common_directions(digits, tmp_path):
     settings = small(epochs=1, selection="last", pca="batch")
     method = UsualBatches(settings)
-    run(digits, tmp_path, settings, method=method)
+    trained = run(digits, tmp_path, settings, method=method)
     assert method.batches[0].prototypes.excess is None
+    assert not trained.mixture.expect_sizes
 
 
 def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path):
     settings = small(epochs=1, selection="last")
     method = Collect(settings)
-    run(digits, tmp_path, settings, method=method)
+    trained = run(digits, tmp_path, settings, method=method)
     assert method.batches[0].prototypes.excess is None
+    assert not trained.mixture.expect_sizes
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [({}, True), ({"n_components": 9}, True), ({"size_weight": 0.0}, False)],
+)
+def test_the_mixture_of_the_result_expects_sizes_as_the_loop_does(
+    digits, tmp_path, changes, expected
+):
+    mixture = run(digits, tmp_path, small(epochs=1, selection="last", **changes)).mixture
+    assert mixture.expect_sizes is expected
+    assert (mixture.offsets_ != 0).any() == expected
 
 
 # --- kill and resume

@@ -105,20 +105,49 @@ def labelled_distances(seed=0, spread=1.0):
 
 @pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
 def test_spherical_variance_is_that_of_spherical_classes(spread):
-    found = spherical_variance(*labelled_distances(spread=spread), fallback=1.0)
+    found = spherical_variance(*labelled_distances(spread=spread), 1.0, np.zeros(4))
     assert found == pytest.approx(spread**2, rel=0.35)
 
 
 def test_spherical_variance_does_not_depend_on_the_scale_it_is_searched_from():
     given = labelled_distances()
-    assert spherical_variance(*given, fallback=0.5) == pytest.approx(
-        spherical_variance(*given, fallback=0.9), rel=1e-3
+    assert spherical_variance(*given, 0.5, np.zeros(4)) == pytest.approx(
+        spherical_variance(*given, 0.9, np.zeros(4)), rel=1e-3
     )
 
 
+def slow_log_likelihood(variance, squared, codes, sizes, offsets):
+    """Mean log probability of the labelled rows' own classes, a row at a time."""
+    total = 0.0
+    for row, code in zip(squared, codes, strict=True):
+        apart = row.copy()
+        apart[code] *= (sizes[code] / (sizes[code] - 1)) ** 2
+        terms = np.exp(-0.5 * (apart - offsets) / variance)
+        total += np.log(terms[code] / terms.sum())
+    return total / len(codes)
+
+
+@pytest.mark.parametrize("offsets", [[0, 0, 0, 0], [1, -1, 0.5, 0], [0, 3, 0, 0]])
+def test_spherical_variance_is_the_likeliest_with_the_offsets(offsets):
+    given = labelled_distances()
+    found = spherical_variance(*given, 1.0, np.array(offsets))
+    best = slow_log_likelihood(found, *given, offsets)
+    for factor in (0.5, 0.9, 1.1, 2):
+        assert slow_log_likelihood(factor * found, *given, offsets) < best
+
+
+def test_offsets_make_another_variance_unless_they_are_all_equal():
+    given = labelled_distances()
+    without = spherical_variance(*given, 1.0, np.zeros(4))
+    assert spherical_variance(*given, 1.0, np.full(4, 7.0)) == pytest.approx(without)
+    # classes that are drawn nearer than they are make rows less certain
+    assert spherical_variance(*given, 1.0, np.array([0, 3.0, 0, 0])) > 1.2 * without
+
+
 def test_without_two_rows_of_a_class_the_variance_is_the_fallback():
-    assert spherical_variance(np.ones((2, 3)), np.array([0, 1]), np.array([1, 1]), 0.7) == 0.7
-    assert spherical_variance(np.ones((3, 1)), np.zeros(3, dtype=int), np.array([3]), 0.7) == 0.7
+    single, one_class = (np.array([0, 1]), np.array([1, 1])), (np.zeros(3, int), np.array([3]))
+    assert spherical_variance(np.ones((2, 3)), *single, 0.7, np.zeros(3)) == 0.7
+    assert spherical_variance(np.ones((3, 1)), *one_class, 0.7, np.zeros(1)) == 0.7
 
 
 def test_confidence_of_digits_is_near_the_share_that_is_right():

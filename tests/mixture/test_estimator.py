@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from newfound import CategoryCount, SplitMergeMixture
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.mixture.prior import NIWPrior
+from newfound.mixture.sizes import expected_sizes, size_offsets
 
 few_classes = pytest.mark.filterwarnings(
     "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count speaks"
@@ -100,6 +101,139 @@ def test_probabilities_agree_with_predictions(digits, assign):
         np.testing.assert_array_equal(mixture.predict(X)[free], mixture.labels_[free])
         np.testing.assert_array_equal(mixture.predict(X), mixture.nearest_prototype(X))
         np.testing.assert_array_equal(mixture.transform(X).argmin(axis=1), mixture.predict(X))
+
+
+def overlapping_blobs(seed=0):
+    """Five classes of 60 rows; of the two novel ones, the wide one reaches into the dense one."""
+    rng = np.random.default_rng(seed)
+    centres, spreads = np.eye(6)[:5], np.array([0.1, 0.1, 0.1, 0.05, 0.3])
+    centres[4] = centres[3] + 0.5 * np.eye(6)[4]
+    truth = np.repeat(np.arange(5), 60)
+    X = centres[truth] + spreads[truth, None] * rng.normal(size=(300, 6))
+    return X, truth, np.where((truth < 3) & (np.arange(300) % 2 == 0), truth, -1)
+
+
+@few_classes
+@pytest.mark.parametrize("seed", range(3))
+def test_with_expected_sizes_novel_categories_are_more_alike(seed):
+    blobs = overlapping_blobs(seed)
+    plain = fitted(blobs, n_components=5)
+    sized = fitted(blobs, n_components=5, expect_sizes=True)
+    large, small = np.bincount(plain.labels_)[3:]
+    assert large - small >= 20
+    large_sized, small_sized = np.bincount(sized.labels_)[3:]
+    assert large_sized - small_sized <= (large - small) / 2
+    # the border moves, the prototypes do not; the small one is drawn nearer
+    np.testing.assert_array_equal(sized.prototypes_, plain.prototypes_)
+    assert sized.offsets_[4] > 0.05 > 0 > sized.offsets_[3]
+
+
+def test_offsets_are_those_of_the_expected_sizes(digits):
+    X, _, y = digits
+    plain = fitted(digits, n_components=10)
+    V, labels = plain.projection_.transform(X), plain.labels_
+    sizes = expected_sizes(y, labels, 10)
+    offsets = size_offsets(V[y == -1], plain.prototypes_, sizes)
+    squared = ((V[:, None] - plain.prototypes_) ** 2).sum(axis=2)
+    expected = np.where(y == -1, (squared - offsets).argmin(axis=1), y)
+    assert (expected != labels).any()
+    sized = fitted(digits, n_components=10, expect_sizes=True)
+    order = [*range(5), *(5 + np.argsort(-np.bincount(expected)[5:], kind="stable"))]
+    np.testing.assert_allclose(sized.offsets_, offsets[order], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(sized.prototypes_, plain.prototypes_[order])
+    np.testing.assert_array_equal(np.argsort(order)[expected], sized.labels_)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("random_state", range(3))
+def test_with_expected_sizes_predictions_labels_and_numbers_agree(digits, dtype, random_state):
+    X, _, y = digits
+    X, free = X.astype(dtype), y == -1
+    mixture = SplitMergeMixture(
+        n_components=10, expect_sizes=True, n_init=1, random_state=random_state
+    ).fit(X, y)
+    assert mixture.offsets_.shape == (10,)
+    assert (mixture.offsets_ != 0).all()
+    predicted = mixture.predict(X)
+    np.testing.assert_array_equal(predicted[free], mixture.labels_[free])
+    np.testing.assert_array_equal(predicted, mixture.nearest_prototype(X))
+    probabilities = mixture.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    np.testing.assert_array_equal(probabilities.argmax(axis=1), predicted)
+    np.testing.assert_array_equal(mixture.labels_[~free], y[~free])
+    sizes = np.bincount(mixture.labels_)
+    assert (np.diff(sizes[5:]) <= 0).all()
+    np.testing.assert_allclose(mixture.weights_, sizes / len(X))
+    # distances are true ones, whatever the offsets
+    V = mixture.projection_.transform(X)
+    distances = np.linalg.norm(V[:, None] - mixture.prototypes_, axis=2)
+    np.testing.assert_allclose(mixture.transform(X), distances, rtol=1e-4)
+    assert (distances.argmin(axis=1) != predicted).any()
+
+
+@few_classes
+@pytest.mark.parametrize(
+    ("expect_sizes", "assign", "labels"),
+    [
+        (False, "nearest", "some"),
+        (True, "soft", "some"),
+        (True, "nearest", "none"),
+        (True, "nearest", "all"),
+    ],
+)
+def test_without_sizes_to_expect_offsets_are_zero(expect_sizes, assign, labels):
+    X, truth, y = overlapping_blobs()
+    y = {"some": y, "none": np.full(300, -1), "all": truth}[labels]
+    settings = {"n_components": 5, "assign": assign, "random_state": 0}
+    mixture = SplitMergeMixture(expect_sizes=expect_sizes, **settings).fit(X, y)
+    np.testing.assert_array_equal(mixture.offsets_, np.zeros(5))
+    plain = SplitMergeMixture(**settings).fit(X, y)
+    np.testing.assert_array_equal(mixture.labels_, plain.labels_)
+
+
+def test_no_category_is_given_up_for_its_size(digits, monkeypatch):
+    def far_too_large(V, prototypes, sizes):
+        return np.where(np.arange(len(sizes)) == 7, -10.0, 0.0)
+
+    monkeypatch.setattr("newfound.mixture.estimator.size_offsets", far_too_large)
+    X, _, _ = digits
+    sized = fitted(digits, n_components=10, expect_sizes=True)
+    plain = fitted(digits, n_components=10)
+    np.testing.assert_array_equal(sized.offsets_, np.zeros(10))
+    np.testing.assert_array_equal(sized.labels_, plain.labels_)
+    np.testing.assert_array_equal(sized.predict_proba(X), plain.predict_proba(X))
+
+
+def test_the_variance_is_fitted_with_the_offsets(digits, monkeypatch):
+    from newfound.mixture import estimator
+
+    seen = []
+
+    def watch(squared, codes, sizes, fallback, offsets):
+        seen.append(offsets)
+        return original(squared, codes, sizes, fallback, offsets)
+
+    original = estimator.spherical_variance
+    monkeypatch.setattr(estimator, "spherical_variance", watch)
+    mixture = fitted(digits, n_components=10, n_init=1, expect_sizes=True)
+    np.testing.assert_array_equal(seen, [mixture.offsets_])
+
+
+def test_row_order_does_not_matter_to_sizes(digits):
+    X, _, y = digits
+    order = np.random.default_rng(1).permutation(len(X))
+    settings = {"n_components": 10, "expect_sizes": True, "random_state": 3}
+    straight = SplitMergeMixture(**settings).fit(X, y)
+    shuffled = SplitMergeMixture(**settings).fit(X[order], y[order])
+    np.testing.assert_array_equal(shuffled.offsets_, straight.offsets_)
+    np.testing.assert_array_equal(shuffled.labels_, straight.labels_[order])
+
+
+def test_expected_sizes_are_a_setting_as_any_other():
+    assert SplitMergeMixture().get_params()["expect_sizes"] is False
+    mixture = SplitMergeMixture().set_params(expect_sizes=True)
+    assert mixture.expect_sizes
+    assert clone(mixture).get_params()["expect_sizes"] is True
 
 
 def test_score_is_the_mean_log_density(digits):

@@ -113,6 +113,30 @@ def test_nearest_centre(X, centres, dtype):
     np.testing.assert_allclose(squared, slow.min(axis=1), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.usefixtures("tiny_blocks")
+def test_nearest_centre_with_offsets(X, centres, dtype):
+    slow = slow_squared_distances(X, centres)
+    offsets = np.array([0.0, 3.0, -1.0, 0.5, -4.0])
+    nearest = (slow - offsets).argmin(axis=1)
+    assert len({*nearest.tolist()}) > 1
+    assert np.mean(nearest != slow.argmin(axis=1)) > 0.2
+    labels, squared = nearest_centre(X.astype(dtype), centres.astype(dtype), offsets)
+    assert labels.tolist() == nearest.tolist()
+    assert squared.dtype == dtype
+    # the distance is the true one, with nothing taken off
+    np.testing.assert_allclose(squared, slow[np.arange(70), nearest], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_offsets_of_zero_change_no_bit(X, centres, dtype):
+    rows, some = X.astype(dtype), centres.astype(dtype)
+    for with_zeros, without in zip(
+        nearest_centre(rows, some, np.zeros(5)), nearest_centre(rows, some), strict=True
+    ):
+        np.testing.assert_array_equal(with_zeros, without)
+
+
 def test_of_two_equal_centres_the_first_is_nearest(X):
     labels, _ = nearest_centre(X, np.zeros((3, 3)))
     assert (labels == 0).all()

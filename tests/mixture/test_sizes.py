@@ -1,9 +1,13 @@
-"""Expected sizes by hand: classes of one size, a long tail, and few or no labels."""
+"""Expected sizes by hand, for all kinds of labels, and the offsets that bring them about."""
+
+import math
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
-from newfound.mixture.sizes import expected_sizes
+from newfound.mixture.sizes import SOFTNESS, expected_sizes, size_offsets
+from newfound.projection import unit_rows
 
 
 def rows(n_labelled, sizes):
@@ -103,3 +107,83 @@ def test_the_order_of_rows_does_not_matter():
     order = np.random.default_rng(0).permutation(len(codes))
     shuffled = expected_sizes(codes[order], labels[order], 5)
     np.testing.assert_array_equal(shuffled, expected_sizes(codes, labels, 5))
+
+
+# --- offsets
+
+
+def unit_length(n=203, k=4, seed=0):
+    """Random rows and prototypes, and sizes that are far from those of the nearest prototype."""
+    rng = np.random.default_rng(seed)
+    V = unit_rows(rng.normal(size=(n, 5)))
+    prototypes = 0.8 * unit_rows(rng.normal(size=(k, 5)))
+    sizes = rng.uniform(1, 4, size=k)
+    return V, prototypes, n * sizes / sizes.sum()
+
+
+def soft_sizes(V, prototypes, offsets):
+    """Sum over the rows of the share that each prototype has in them."""
+    squared = ((V[:, None] - prototypes) ** 2).sum(axis=2)
+    return softmax((offsets - squared) / SOFTNESS, axis=1).sum(axis=0)
+
+
+def slow_offsets(V, prototypes, sizes):
+    """Scale the weight of each prototype to its size in turn, as the equation is written."""
+    weights = [1.0] * len(sizes)
+    for _ in range(50):
+        held = [0.0] * len(sizes)
+        for v in V:
+            parts = [
+                weight * math.exp(-sum((v - prototype) ** 2) / 0.04)
+                for weight, prototype in zip(weights, prototypes, strict=True)
+            ]
+            held = [h + part / sum(parts) for h, part in zip(held, parts, strict=True)]
+        factors = [size / h for size, h in zip(sizes, held, strict=True)]
+        weights = [weight * factor for weight, factor in zip(weights, factors, strict=True)]
+        if all(abs(math.log(factor)) < 0.02 for factor in factors):
+            break
+    return [0.04 * math.log(weight) for weight in weights]
+
+
+@pytest.mark.parametrize(("k", "n_rounds"), [(2, 500), (4, 500), (9, 50), (20, 500)])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_the_offsets_sizes_come_out_as_expected(k, n_rounds, seed, monkeypatch):
+    # of these random rows, some take more rounds than the usual 50
+    monkeypatch.setattr("newfound.mixture.sizes._N_ROUNDS", n_rounds)
+    V, prototypes, sizes = unit_length(k=k, seed=seed)
+    before = soft_sizes(V, prototypes, np.zeros(k))
+    assert np.abs(before / sizes - 1).max() > 0.1
+    offsets = size_offsets(V, prototypes, sizes)
+    assert offsets.shape == (k,)
+    np.testing.assert_allclose(soft_sizes(V, prototypes, offsets), sizes, rtol=0.02)
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-9), (np.float32, 1e-4)])
+def test_offsets_are_those_of_a_plain_loop(dtype, rtol):
+    V, prototypes, sizes = unit_length(n=60)
+    found = size_offsets(V.astype(dtype), prototypes, sizes)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, slow_offsets(V, prototypes, sizes), rtol=rtol)
+
+
+def test_where_prototypes_are_alike_nothing_is_taken_off():
+    V, _, _ = unit_length()
+    rows, prototypes = np.concatenate([V, -V]), np.array([[1, 0, 0, 0, 0], [-1, 0, 0, 0, 0]])
+    np.testing.assert_allclose(size_offsets(rows, prototypes, np.full(2, 203.0)), 0, atol=1e-12)
+
+
+def test_a_prototype_far_from_all_rows_is_given_its_size_too():
+    V, _, _ = unit_length()
+    V = unit_rows(V + 10 * np.eye(5)[0])
+    prototypes = np.array([[1.0, 0, 0, 0, 0], [-1.0, 0, 0, 0, 0]])
+    sizes = np.array([153.0, 50.0])
+    offsets = size_offsets(V, prototypes, sizes)
+    assert offsets[1] - offsets[0] > 3  # of squared distances of nearly 4
+    np.testing.assert_allclose(soft_sizes(V, prototypes, offsets), sizes, rtol=0.02)
+
+
+def test_blocks_of_few_rows_give_the_same_offsets(request):
+    V, prototypes, sizes = unit_length()
+    offsets = size_offsets(V, prototypes, sizes)
+    request.getfixturevalue("tiny_blocks")
+    np.testing.assert_allclose(size_offsets(V, prototypes, sizes), offsets, rtol=1e-9)

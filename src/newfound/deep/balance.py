@@ -13,10 +13,8 @@ from torch import Tensor
 from newfound.arrays import Ints
 from newfound.deep.estep import Clusters
 from newfound.labels import UNLABELLED
-from newfound.mixture.sizes import expected_sizes
+from newfound.mixture.sizes import SOFTNESS, expected_sizes
 
-#: ε: how soft the assignment is, in squared distances of unit-length rows.
-_SOFTNESS = 0.04
 _N_ROUNDS, _N_SCALINGS = 8, 10
 #: Rows times components of which the cost is held at a time.
 _CHUNK_ENTRIES = 1 << 26
@@ -63,7 +61,7 @@ def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
             return torch.cdist(rows, prototypes).square()
 
         nearest, sums, totals = [], torch.zeros_like(prototypes), torch.zeros_like(sizes)
-        plans = transport(lambda: map(cost, chunks), sizes, _SOFTNESS)
+        plans = transport(lambda: map(cost, chunks), sizes, SOFTNESS)
         for rows, plan in zip(chunks, plans, strict=True):
             nearest.append(plan.argmax(dim=1))
             sums += plan.T @ rows

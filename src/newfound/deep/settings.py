@@ -113,7 +113,7 @@ class Settings:
         None, "Divide by the labelled classes' covariance; by default as the mixture decides."
     )
     moves_every: int = _setting(
-        5, "Epochs from one round of splits and merges to the next.", least=1
+        10, "Epochs from one round of splits and merges to the next.", least=1
     )
     moves_after_epoch: bool = _setting(
         False, "Split and merge after the epoch, as Algorithm 1 is written, instead of before."

@@ -475,11 +475,12 @@ class _Loop:
             # the paper's K is where the loop has brought it
             mixture = mixture_for(self.settings, Z.shape[1], n_components=n_found, n_init=1)
             return mixture.set_params(random_state=seed).refit(Z, self.y, labels)
-        mixture = mixture_for(self.settings, Z.shape[1], random_state=seed, count=state.count)
+        changes = {"random_state": seed, "expect_sizes": self._expects_sizes(state)}
+        mixture = mixture_for(self.settings, Z.shape[1], count=state.count, **changes)
         mixture.fit(Z, self.y)
         if self.settings.n_components not in (None, mixture.n_components_):
             # moves did not come to the K that is known: k-means does
-            mixture = mixture_for(self.settings, Z.shape[1], random_state=seed)
+            mixture = mixture_for(self.settings, Z.shape[1], **changes)
             mixture.fit(Z, self.y)
         return mixture
 

@@ -110,7 +110,9 @@ def _weighted_stats(V: Floats, responsibilities: Doubles) -> GaussianStats:
     return GaussianStats(count, mean, scatter)
 
 
-def spherical_variance(squared: Doubles, codes: Ints, sizes: Ints, fallback: float) -> float:
+def spherical_variance(
+    squared: Doubles, codes: Ints, sizes: Ints, fallback: float, offsets: Doubles
+) -> float:
     """Variance of equal spherical components under which labelled rows are best predicted.
 
     The mean square distance would be the answer if the components were spherical; in many
@@ -128,6 +130,8 @@ def spherical_variance(squared: Doubles, codes: Ints, sizes: Ints, fallback: flo
         Number of labelled rows of each class.
     fallback : float
         What to return where labels say nothing: a single component, or no class of two rows.
+    offsets : ndarray of shape (K,)
+        What is taken off the squared distance to each prototype.
 
     Returns
     -------
@@ -141,6 +145,7 @@ def spherical_variance(squared: Doubles, codes: Ints, sizes: Ints, fallback: flo
     apart = squared[rows].astype(np.float64)
     own = (np.arange(len(rows)), codes[rows])
     apart[own] *= (n[rows] / (n[rows] - 1)) ** 2  # without the row's part in the mean
+    apart -= offsets
     apart -= apart.min(axis=1, keepdims=True)  # no exponential is too small to add up
     mean_own = apart[own].mean()
 

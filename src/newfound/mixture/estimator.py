@@ -43,6 +43,7 @@ from newfound.mixture.hastings import CountTerm
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import content_order, nearest_centre, row_keys, squared_distances
+from newfound.mixture.sizes import expected_sizes, size_offsets
 from newfound.mixture.split_merge import (
     Components,
     Move,
@@ -147,6 +148,10 @@ class SplitMergeMixture(
         of the mixture with full covariances (slower).
     count_term : {"gamma", "factorial"}, default="gamma"
         Whether Γ(n) in Eq. 5 and 6 is (n - 1)! or n! as the paper prints.
+    expect_sizes : bool, default=False
+        Shift the borders between categories until novel ones are as large as known ones, as far
+        as the numbers of labels tell. It helps where categories are of like sizes and labels
+        are a random part of their classes, and does harm where they are not.
     max_passes : int, default=30
         Most passes of split and merge.
     n_init : int, default=3
@@ -173,6 +178,9 @@ class SplitMergeMixture(
     prototypes_ : ndarray of shape (K, q)
         The paper's prototypes: mean of the labelled rows of a known class, of all rows of a
         novel one.
+    offsets_ : ndarray of shape (K,)
+        What is taken off the squared distance to each prototype before the nearest is chosen:
+        0, unless sizes are expected.
     prior_ : NIWPrior
         The prior that was used.
     projection_ : Projection
@@ -221,6 +229,7 @@ class SplitMergeMixture(
         prior: NIWPrior | None = None,
         assign: Literal["nearest", "soft"] = "nearest",
         count_term: CountTerm = "gamma",
+        expect_sizes: bool = False,
         max_passes: int = 30,
         n_init: int = 3,
         random_state: RandomStateLike = None,
@@ -236,6 +245,7 @@ class SplitMergeMixture(
         self.prior = prior
         self.assign = assign
         self.count_term = count_term
+        self.expect_sizes = expect_sizes
         self.max_passes = max_passes
         self.n_init = n_init
         self.random_state = random_state
@@ -325,6 +335,7 @@ class SplitMergeMixture(
             logits = log_joint(V, self.means_, self.covariances_, self.weights_)
         else:
             logits = squared_distances(V, self.prototypes_.astype(V.dtype)).astype(np.float64)
+            logits -= self.offsets_
             logits *= -0.5 / self._spherical_variance
         probabilities: Doubles = softmax(logits, axis=1)
         return probabilities
@@ -332,7 +343,7 @@ class SplitMergeMixture(
     def nearest_prototype(self, X: ArrayLike) -> Ints:
         """Index of the nearest prototype of each row: the paper's assignment."""
         V = self._project(X)
-        return nearest_centre(V, self.prototypes_.astype(V.dtype))[0]
+        return nearest_centre(V, self.prototypes_.astype(V.dtype), self.offsets_)[0]
 
     def transform(self, X: ArrayLike) -> Floats:
         """Distances of the rows to the prototypes in the projected space, shape (n, K)."""
@@ -495,6 +506,20 @@ class SplitMergeMixture(
             labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS_TO_SETTLE)
         return labels, stability
 
+    def _fit_sizes(self, rows: _Rows, labels: Ints) -> tuple[Ints, Doubles, Doubles]:
+        """Prototypes, and the offsets and labels with which components have their sizes."""
+        prototypes = prototypes_of(rows.V, rows.codes, labels, rows.n_known)
+        offsets, free = np.zeros(len(prototypes)), np.flatnonzero(rows.codes == UNLABELLED)
+        if not self.expect_sizes or self.assign == "soft" or not 0 < len(free) < len(labels):
+            return labels, prototypes, offsets
+        sizes = expected_sizes(rows.codes, labels, len(prototypes))
+        offsets = size_offsets(rows.V[free], prototypes, sizes)
+        sized = rows.codes.copy()
+        sized[free] = nearest_centre(rows.V[free], prototypes.astype(rows.V.dtype), offsets)[0]
+        if len(np.unique(sized)) < len(prototypes):  # no component is given up for its size
+            return labels, prototypes, np.zeros(len(prototypes))
+        return sized, prototypes, offsets
+
     def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
         if self.assign == "soft":
             return assign_soft(rows.V, rows.codes, labels, rows.n_known, prior)
@@ -527,6 +552,7 @@ class SplitMergeMixture(
         others = [other.components.labels for other in runs if other is not run]
         labels, stability = agree(run.components.labels, others, n_known)
         labels, stability = self._settle(rows, labels, stability)
+        labels, prototypes, offsets = self._fit_sizes(rows, labels)
         number_of, order = _largest_first(labels, n_known, rows.keys)
         labels, self.stability_ = number_of[labels], stability[order]
         self.labels_ = np.empty_like(labels)
@@ -536,7 +562,7 @@ class SplitMergeMixture(
         self.n_novel_ = self.n_components_ - n_known
         self.prior_ = run.prior
         self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, run.prior)
-        self.prototypes_ = prototypes_of(rows.V, rows.codes, labels, n_known)
+        self.prototypes_, self.offsets_ = prototypes[order], offsets[order]
         mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
         labelled = np.flatnonzero(rows.codes != UNLABELLED)
         some = labelled[:: max(1, -(-len(labelled) // _ROWS_FOR_VARIANCE))]  # rows lie in no order
@@ -545,6 +571,7 @@ class SplitMergeMixture(
             rows.codes[some],
             np.bincount(rows.codes[labelled], minlength=n_known),
             float(mean_square) / self.n_directions_ or 1.0,
+            self.offsets_,
         )
         self.history_ = run.history
         self.converged_ = run.converged

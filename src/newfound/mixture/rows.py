@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from newfound.arrays import Floats, Ints, Keys
+from newfound.arrays import Doubles, Floats, Ints, Keys
 
 #: Bytes of one block of intermediate results; small enough to stay in a core's cache.
 BLOCK_BYTES = 1 << 22
@@ -51,7 +51,9 @@ def mix(keys: Keys) -> Keys:
     return keys ^ (keys >> np.uint64(31))
 
 
-def nearest_centre(X: Floats, centres: Floats) -> tuple[Ints, Floats]:
+def nearest_centre(
+    X: Floats, centres: Floats, offsets: Doubles | None = None
+) -> tuple[Ints, Floats]:
     """Find the centre nearest to each row.
 
     Parameters
@@ -60,6 +62,8 @@ def nearest_centre(X: Floats, centres: Floats) -> tuple[Ints, Floats]:
         Rows.
     centres : ndarray of shape (K, d)
         Centres.
+    offsets : ndarray of shape (K,), optional
+        What to take off the squared distance to each centre before they are compared.
 
     Returns
     -------
@@ -71,15 +75,15 @@ def nearest_centre(X: Floats, centres: Floats) -> tuple[Ints, Floats]:
     labels = np.empty(len(X), dtype=np.int64)
     squared = np.empty(len(X), dtype=X.dtype)
     origin, shifted, half_norms = _around_origin(centres, X.dtype)
+    lead = np.zeros_like(half_norms) if offsets is None else (offsets / 2).astype(X.dtype)
     for block in row_blocks(len(X), max(centres.shape)):
         rows = X[block] - origin
         scores = rows @ shifted.T
-        scores -= half_norms
+        scores -= half_norms - lead
         best = scores.argmax(axis=1)
         labels[block] = best
-        squared[block] = (
-            np.einsum("ij,ij->i", rows, rows) - 2 * scores[np.arange(len(best)), best]
-        ).clip(min=0)
+        own = scores[np.arange(len(best)), best] - lead[best]
+        squared[block] = (np.einsum("ij,ij->i", rows, rows) - 2 * own).clip(min=0)
     return labels, squared
 
 
