@@ -102,7 +102,7 @@ def test_a_file_from_before_there_were_offsets_has_none(blobs, sized, tmp_path):
     del words["settings"]["expect_sizes"]
     (tmp_path / "mixture.json").write_text(json.dumps(words))
     again = load_mixture(tmp_path)[0]
-    assert again.expect_sizes is False
+    assert again.expect_sizes is None
     assert_same(again.offsets_, np.zeros(4), "offsets_")
     np.testing.assert_array_equal(again.predict(blobs.X), again.transform(blobs.X).argmin(axis=1))
 

@@ -94,6 +94,12 @@ def assert_same_outcome(trained, other):
     assert histories[0] == histories[1]
 
 
+@pytest.fixture
+def alike_sizes(monkeypatch):
+    """Labels are taken to speak for categories of like sizes."""
+    monkeypatch.setattr(trainer, "sizes_are_alike", lambda codes, n_components: True)
+
+
 class Interrupted(Exception):
     """What stops a run in these tests."""
 
@@ -410,7 +416,9 @@ def test_training_goes_on_from_the_weights_of_the_last_step(digits, tmp_path):
 
 
 @pytest.mark.parametrize("size_weight", [0.0, 1.0])
-def test_the_loss_has_expected_sizes_if_the_settings_say_so(digits, tmp_path, size_weight):
+def test_the_loss_has_expected_sizes_if_the_settings_say_so(
+    digits, tmp_path, size_weight, alike_sizes
+):
     settings = small(size_weight=size_weight, epochs=1, selection="last")
     method = UsualBatches(settings)
     trained = run(digits, tmp_path, settings, method=method)
@@ -423,7 +431,9 @@ def test_the_loss_has_expected_sizes_if_the_settings_say_so(digits, tmp_path, si
     assert excess.min() < 0 < excess.max()  # shares of both kinds sum to 1
 
 
-def test_the_rows_of_a_batch_are_in_the_balanced_components(digits, tmp_path, monkeypatch):
+def test_the_rows_of_a_batch_are_in_the_balanced_components(
+    digits, tmp_path, monkeypatch, alike_sizes
+):
     made = []
 
     def watch(*given):
@@ -444,7 +454,7 @@ def test_the_rows_of_a_batch_are_in_the_balanced_components(digits, tmp_path, mo
 
 @pytest.mark.parametrize("n_absent", [0, 1])
 def test_sizes_are_left_alone_where_known_classes_are_absent(
-    digits, tmp_path, monkeypatch, n_absent
+    digits, tmp_path, monkeypatch, n_absent, alike_sizes
 ):
     original = trainer.count_categories
 
@@ -459,7 +469,15 @@ def test_sizes_are_left_alone_where_known_classes_are_absent(
     assert trained.mixture.expect_sizes == (n_absent == 0)
 
 
-def test_sizes_need_common_directions(digits, tmp_path):
+def test_sizes_are_left_alone_where_labels_do_not_speak_for_them(digits, tmp_path):
+    settings = small(epochs=1, selection="last")  # the digits' labels are a quota
+    method = UsualBatches(settings)
+    trained = run(digits, tmp_path, settings, method=method)
+    assert method.batches[0].prototypes.excess is None
+    assert not trained.mixture.expect_sizes
+
+
+def test_sizes_need_common_directions(digits, tmp_path, alike_sizes):
     settings = small(epochs=1, selection="last", pca="batch")
     method = UsualBatches(settings)
     trained = run(digits, tmp_path, settings, method=method)
@@ -467,7 +485,7 @@ def test_sizes_need_common_directions(digits, tmp_path):
     assert not trained.mixture.expect_sizes
 
 
-def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path):
+def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path, alike_sizes):
     settings = small(epochs=1, selection="last")
     method = Collect(settings)
     trained = run(digits, tmp_path, settings, method=method)
@@ -480,7 +498,7 @@ def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path):
     [({}, True), ({"n_components": 9}, True), ({"size_weight": 0.0}, False)],
 )
 def test_the_mixture_of_the_result_expects_sizes_as_the_loop_does(
-    digits, tmp_path, changes, expected
+    digits, tmp_path, changes, expected, alike_sizes
 ):
     mixture = run(digits, tmp_path, small(epochs=1, selection="last", **changes)).mixture
     assert mixture.expect_sizes is expected

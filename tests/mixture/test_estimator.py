@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from newfound import CategoryCount, SplitMergeMixture
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.sizes import expected_sizes, size_offsets
+from newfound.mixture.sizes import expected_sizes, fit_sizes
 
 few_classes = pytest.mark.filterwarnings(
     "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count speaks"
@@ -92,7 +93,8 @@ def test_means_and_prototypes_are_those_of_the_paper(digits):
 @pytest.mark.parametrize("assign", ["nearest", "soft"])
 def test_probabilities_agree_with_predictions(digits, assign):
     X, _, _ = digits
-    mixture = fitted(digits, assign=assign, n_components=10, n_directions=20)
+    settings = {"n_components": 10, "n_directions": 20, "expect_sizes": False}
+    mixture = fitted(digits, assign=assign, **settings)
     probabilities = mixture.predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
     np.testing.assert_array_equal(probabilities.argmax(axis=1), mixture.predict(X))
@@ -117,30 +119,29 @@ def overlapping_blobs(seed=0):
 @pytest.mark.parametrize("seed", range(3))
 def test_with_expected_sizes_novel_categories_are_more_alike(seed):
     blobs = overlapping_blobs(seed)
-    plain = fitted(blobs, n_components=5)
+    plain = fitted(blobs, n_components=5, expect_sizes=False)
     sized = fitted(blobs, n_components=5, expect_sizes=True)
     large, small = np.bincount(plain.labels_)[3:]
     assert large - small >= 20
     large_sized, small_sized = np.bincount(sized.labels_)[3:]
-    assert large_sized - small_sized <= (large - small) / 2
-    # the border moves, the prototypes do not; the small one is drawn nearer
-    np.testing.assert_array_equal(sized.prototypes_, plain.prototypes_)
-    assert sized.offsets_[4] > 0.05 > 0 > sized.offsets_[3]
+    assert large_sized - small_sized < large - small
+    np.testing.assert_array_equal(sized.prototypes_[:3], plain.prototypes_[:3])
 
 
 def test_offsets_are_those_of_the_expected_sizes(digits):
     X, _, y = digits
-    plain = fitted(digits, n_components=10)
-    V, labels = plain.projection_.transform(X), plain.labels_
+    plain = fitted(digits, n_components=10, expect_sizes=False)
+    V, labels, free = plain.projection_.transform(X), plain.labels_, y == -1
     sizes = expected_sizes(y, labels, 10)
-    offsets = size_offsets(V[y == -1], plain.prototypes_, sizes)
-    squared = ((V[:, None] - plain.prototypes_) ** 2).sum(axis=2)
-    expected = np.where(y == -1, (squared - offsets).argmin(axis=1), y)
+    prototypes, offsets = fit_sizes(V[free], plain.prototypes_, 5, sizes)
+    squared = ((V[:, None] - prototypes) ** 2).sum(axis=2)
+    expected = np.where(free, (squared - offsets).argmin(axis=1), y)
     assert (expected != labels).any()
     sized = fitted(digits, n_components=10, expect_sizes=True)
-    order = [*range(5), *(5 + np.argsort(-np.bincount(expected)[5:], kind="stable"))]
-    np.testing.assert_allclose(sized.offsets_, offsets[order], rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(sized.prototypes_, plain.prototypes_[order])
+    order = [int(np.square(prototypes - p).sum(axis=1).argmin()) for p in sized.prototypes_]
+    assert sorted(order) == list(range(10))
+    np.testing.assert_allclose(sized.offsets_, offsets[order], atol=1e-6)
+    np.testing.assert_allclose(sized.prototypes_, prototypes[order], atol=1e-6)
     np.testing.assert_array_equal(np.argsort(order)[expected], sized.labels_)
 
 
@@ -187,18 +188,18 @@ def test_without_sizes_to_expect_offsets_are_zero(expect_sizes, assign, labels):
     settings = {"n_components": 5, "assign": assign, "random_state": 0}
     mixture = SplitMergeMixture(expect_sizes=expect_sizes, **settings).fit(X, y)
     np.testing.assert_array_equal(mixture.offsets_, np.zeros(5))
-    plain = SplitMergeMixture(**settings).fit(X, y)
+    plain = SplitMergeMixture(expect_sizes=False, **settings).fit(X, y)
     np.testing.assert_array_equal(mixture.labels_, plain.labels_)
 
 
 def test_no_category_is_given_up_for_its_size(digits, monkeypatch):
-    def far_too_large(V, prototypes, sizes):
-        return np.where(np.arange(len(sizes)) == 7, -10.0, 0.0)
+    def far_too_small(V, prototypes, n_known, sizes):
+        return prototypes, np.where(np.arange(len(sizes)) == 7, -10.0, 0.0)
 
-    monkeypatch.setattr("newfound.mixture.estimator.size_offsets", far_too_large)
+    monkeypatch.setattr("newfound.mixture.estimator.fit_sizes", far_too_small)
     X, _, _ = digits
     sized = fitted(digits, n_components=10, expect_sizes=True)
-    plain = fitted(digits, n_components=10)
+    plain = fitted(digits, n_components=10, expect_sizes=False)
     np.testing.assert_array_equal(sized.offsets_, np.zeros(10))
     np.testing.assert_array_equal(sized.labels_, plain.labels_)
     np.testing.assert_array_equal(sized.predict_proba(X), plain.predict_proba(X))
@@ -229,8 +230,42 @@ def test_row_order_does_not_matter_to_sizes(digits):
     np.testing.assert_array_equal(shuffled.labels_, straight.labels_[order])
 
 
+@few_classes
+@pytest.mark.parametrize(
+    ("labels", "settings", "expects"),
+    [
+        ("drawn", {}, True),
+        ("quota", {}, False),
+        ("quota", {"expect_sizes": True}, True),
+        ("drawn", {"expect_sizes": False}, False),
+        ("drawn", {"acceptance": "literal"}, False),
+    ],
+)
+def test_sizes_are_expected_where_labels_speak_for_them(labels, settings, expects):
+    X, truth, quota = overlapping_blobs()
+    chosen = np.random.default_rng(0).permutation(180)[:90]
+    drawn = np.full(300, -1)
+    drawn[chosen] = truth[chosen]
+    y = {"drawn": drawn, "quota": quota}[labels]
+    mixture = SplitMergeMixture(n_components=5, random_state=0, **settings).fit(X, y)
+    assert mixture.offsets_.any() == expects
+
+
+def test_where_a_known_class_is_absent_sizes_are_left_alone():
+    X, truth, _ = overlapping_blobs()
+    chosen = np.random.default_rng(0).permutation(180)[:90]
+    y = np.full(300, -1)
+    y[chosen] = truth[chosen]
+    for n_absent in (0, 1):
+        count = CategoryCount(2.0, (1.0, 3.0), 0.9, 0.5, 0.4, 3, n_absent)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscoveryWarning)
+            mixture = SplitMergeMixture(count=count, random_state=0).fit(X, y)
+        assert mixture.offsets_.any() == (n_absent == 0)
+
+
 def test_expected_sizes_are_a_setting_as_any_other():
-    assert SplitMergeMixture().get_params()["expect_sizes"] is False
+    assert SplitMergeMixture().get_params()["expect_sizes"] is None
     mixture = SplitMergeMixture().set_params(expect_sizes=True)
     assert mixture.expect_sizes
     assert clone(mixture).get_params()["expect_sizes"] is True

@@ -1,4 +1,4 @@
-"""Expected sizes by hand, for all kinds of labels, and the offsets that bring them about."""
+"""Expected sizes by hand, for all kinds of labels; when to expect them, and how they come about."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from newfound.mixture.sizes import SOFTNESS, expected_sizes, size_offsets
+from newfound.mixture.sizes import SOFTNESS, expected_sizes, fit_sizes, sizes_are_alike
 from newfound.projection import unit_rows
 
 
@@ -109,7 +109,52 @@ def test_the_order_of_rows_does_not_matter():
     np.testing.assert_array_equal(shuffled, expected_sizes(codes, labels, 5))
 
 
-# --- offsets
+# --- whether sizes are alike
+
+
+def drawn(sizes, rate=0.5, n_known=None, seed=0):
+    """Codes of which a share is drawn among the rows of the known classes."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    known = np.flatnonzero(labels < (n_known or len(sizes) // 2))
+    codes = np.full(len(labels), -1)
+    chosen = rng.permutation(known)[: round(rate * len(known))]
+    codes[chosen] = labels[chosen]
+    return codes
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("n_known", [5, 20])
+def test_labels_drawn_from_classes_of_one_size_speak_for_it(n_known, seed):
+    assert sizes_are_alike(drawn([60] * 2 * n_known, seed=seed), 2 * n_known)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sizes_that_differ_a_little_are_alike(seed):
+    sizes = np.random.default_rng(seed).normal(60, 9, size=40).astype(int)
+    assert sizes_are_alike(drawn(sizes, seed=seed), 40)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sizes_with_a_long_tail_are_not(seed):
+    sizes = (100 * 10 ** -np.random.default_rng(seed).random(40)).astype(int)
+    assert not sizes_are_alike(drawn(sizes, seed=seed), 40)
+
+
+@pytest.mark.parametrize("n_labelled", [[8] * 2, [8] * 20, [8, 8, 8, 7, 8, 8, 8, 8, 8, 8] * 2])
+def test_a_quota_says_nothing(n_labelled):
+    codes, _ = rows(n_labelled, [60] * 2 * len(n_labelled))
+    assert not sizes_are_alike(codes, 2 * len(n_labelled))
+
+
+@pytest.mark.parametrize(
+    ("n_labelled", "sizes"), [([30], [60, 60]), ([], [60, 60]), ([60, 50, 70], [60, 50, 70])]
+)
+def test_nor_do_too_few_labels_or_classes_that_are_labelled_to_the_last_row(n_labelled, sizes):
+    assert not sizes_are_alike(rows(n_labelled, sizes)[0], len(sizes))
+
+
+# --- prototypes and offsets
 
 
 def unit_length(n=203, k=4, seed=0):
@@ -127,63 +172,72 @@ def soft_sizes(V, prototypes, offsets):
     return softmax((offsets - squared) / SOFTNESS, axis=1).sum(axis=0)
 
 
-def slow_offsets(V, prototypes, sizes):
-    """Scale the weight of each prototype to its size in turn, as the equation is written."""
-    weights = [1.0] * len(sizes)
-    for _ in range(50):
-        held = [0.0] * len(sizes)
+def slow_fit(V, prototypes, n_known, sizes, n_rounds):
+    """The equations as they are written, row by row."""
+    weights, prototypes = [1.0] * len(sizes), [np.array(p) for p in prototypes]
+    for _ in range(n_rounds):
+        held, sums = [0.0] * len(sizes), [np.zeros(V.shape[1]) for _ in sizes]
         for v in V:
             parts = [
                 weight * math.exp(-sum((v - prototype) ** 2) / 0.04)
                 for weight, prototype in zip(weights, prototypes, strict=True)
             ]
-            held = [h + part / sum(parts) for h, part in zip(held, parts, strict=True)]
-        factors = [size / h for size, h in zip(sizes, held, strict=True)]
-        weights = [weight * factor for weight, factor in zip(weights, factors, strict=True)]
-        if all(abs(math.log(factor)) < 0.02 for factor in factors):
-            break
-    return [0.04 * math.log(weight) for weight in weights]
+            for k, part in enumerate(parts):
+                held[k] += part / sum(parts)
+                sums[k] = sums[k] + part / sum(parts) * v
+        weights = [w * size / h for w, size, h in zip(weights, sizes, held, strict=True)]
+        for k in range(n_known, len(sizes)):
+            prototypes[k] = sums[k] / held[k]
+    return np.array(prototypes), [0.04 * math.log(weight) for weight in weights]
 
 
-@pytest.mark.parametrize(("k", "n_rounds"), [(2, 500), (4, 500), (9, 50), (20, 500)])
+@pytest.mark.parametrize("n_known", [0, 2, 4])
+@pytest.mark.parametrize(("dtype", "atol"), [(np.float64, 1e-9), (np.float32, 1e-4)])
+def test_prototypes_and_offsets_are_those_of_a_plain_loop(dtype, atol, n_known, monkeypatch):
+    monkeypatch.setattr("newfound.mixture.sizes._N_ROUNDS", 7)
+    V, given, sizes = unit_length(n=60)
+    prototypes, offsets = fit_sizes(V.astype(dtype), given, n_known, sizes)
+    slow, slow_offsets = slow_fit(V, given, n_known, sizes, 7)
+    assert offsets.dtype == prototypes.dtype == np.float64
+    np.testing.assert_allclose(offsets, slow_offsets, atol=atol)
+    np.testing.assert_allclose(prototypes, slow, atol=atol)
+    np.testing.assert_array_equal(prototypes[:n_known], given[:n_known])
+
+
+@pytest.mark.parametrize("k", [2, 4, 9, 20])
 @pytest.mark.parametrize("seed", range(3))
-def test_with_the_offsets_sizes_come_out_as_expected(k, n_rounds, seed, monkeypatch):
-    # of these random rows, some take more rounds than the usual 50
-    monkeypatch.setattr("newfound.mixture.sizes._N_ROUNDS", n_rounds)
+def test_sizes_come_out_as_expected(k, seed, monkeypatch):
+    monkeypatch.setattr("newfound.mixture.sizes._N_ROUNDS", 1000)
     V, prototypes, sizes = unit_length(k=k, seed=seed)
     before = soft_sizes(V, prototypes, np.zeros(k))
     assert np.abs(before / sizes - 1).max() > 0.1
-    offsets = size_offsets(V, prototypes, sizes)
-    assert offsets.shape == (k,)
-    np.testing.assert_allclose(soft_sizes(V, prototypes, offsets), sizes, rtol=0.02)
+    found, offsets = fit_sizes(V, prototypes, k, sizes)  # none of them moves
+    np.testing.assert_allclose(soft_sizes(V, found, offsets), sizes, rtol=0.02)
+    found, offsets = fit_sizes(V, prototypes, k // 2, sizes)
+    np.testing.assert_allclose(soft_sizes(V, found, offsets), sizes, rtol=0.15)
 
 
-@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-9), (np.float32, 1e-4)])
-def test_offsets_are_those_of_a_plain_loop(dtype, rtol):
-    V, prototypes, sizes = unit_length(n=60)
-    found = size_offsets(V.astype(dtype), prototypes, sizes)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, slow_offsets(V, prototypes, sizes), rtol=rtol)
+def test_it_stops_when_no_row_changes_and_sizes_are_near():
+    V = np.repeat(np.eye(3), 20, axis=0)
+    prototypes, offsets = fit_sizes(V, np.eye(3), 1, np.full(3, 20.0))
+    np.testing.assert_allclose(prototypes, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(offsets, 0, atol=1e-12)
 
 
-def test_where_prototypes_are_alike_nothing_is_taken_off():
-    V, _, _ = unit_length()
-    rows, prototypes = np.concatenate([V, -V]), np.array([[1, 0, 0, 0, 0], [-1, 0, 0, 0, 0]])
-    np.testing.assert_allclose(size_offsets(rows, prototypes, np.full(2, 203.0)), 0, atol=1e-12)
-
-
-def test_a_prototype_far_from_all_rows_is_given_its_size_too():
+def test_a_known_prototype_far_from_all_rows_is_given_its_size_too():
     V, _, _ = unit_length()
     V = unit_rows(V + 10 * np.eye(5)[0])
     prototypes = np.array([[1.0, 0, 0, 0, 0], [-1.0, 0, 0, 0, 0]])
     sizes = np.array([153.0, 50.0])
-    offsets = size_offsets(V, prototypes, sizes)
-    assert offsets[1] - offsets[0] > 3  # of squared distances of nearly 4
-    np.testing.assert_allclose(soft_sizes(V, prototypes, offsets), sizes, rtol=0.02)
+    for dtype in (np.float64, np.float32):
+        found, offsets = fit_sizes(V.astype(dtype), prototypes, 2, sizes)
+        assert offsets[1] - offsets[0] > 3  # of squared distances of nearly 4
+        np.testing.assert_allclose(soft_sizes(V, found, offsets), sizes, rtol=0.02)
 
 
-def test_blocks_of_few_rows_give_the_same_offsets(request):
-    V, prototypes, sizes = unit_length()
-    offsets = size_offsets(V, prototypes, sizes)
+def test_blocks_of_few_rows_change_nothing(request):
+    V, given, sizes = unit_length()
+    whole = fit_sizes(V, given, 2, sizes)
     request.getfixturevalue("tiny_blocks")
-    np.testing.assert_allclose(size_offsets(V, prototypes, sizes), offsets, rtol=1e-9)
+    for blocks, expected in zip(fit_sizes(V, given, 2, sizes), whole, strict=True):
+        np.testing.assert_allclose(blocks, expected, rtol=1e-7)

@@ -51,6 +51,7 @@ from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.counting import CategoryCount, count_categories
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rehearsal import Rehearsal, rehearse
+from newfound.mixture.sizes import sizes_are_alike
 
 LAST, BEST = "last.safetensors", "best.safetensors"
 
@@ -291,7 +292,7 @@ class _Loop:
             clusters = self.method.partition(
                 X, self.codes, labels, moves=moves, seed=seed, count=state.count
             )
-            if self._expects_sizes(state):
+            if self._expects_sizes(state, clusters.n_components):
                 clusters = balance(clusters, self.codes, z.device)
             prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
             found = _Found(
@@ -304,12 +305,13 @@ class _Loop:
         shared: _Found = self.fabric.broadcast(found)  # type: ignore[assignment]
         return replace(shared, z=z, prototypes=shared.prototypes.to(self.fabric.device))
 
-    def _expects_sizes(self, state: _State) -> bool:
+    def _expects_sizes(self, state: _State, n_components: int) -> bool:
         """Whether components are to have the sizes that known classes suggest."""
         wanted = self.method.expects_sizes and self.settings.size_weight > 0
         # a known class that no unlabelled row is of has no size to expect
         all_there = state.count is None or state.count.n_absent == 0
-        return wanted and all_there and self.settings.pca != "batch"
+        alike = sizes_are_alike(self.codes, n_components)
+        return wanted and all_there and alike and self.settings.pca != "batch"
 
     def _moves(self, found: _Found, state: _State) -> _Found:
         """Splits and merges after the epoch, on the features from before it, as printed."""
@@ -475,7 +477,7 @@ class _Loop:
             # the paper's K is where the loop has brought it
             mixture = mixture_for(self.settings, Z.shape[1], n_components=n_found, n_init=1)
             return mixture.set_params(random_state=seed).refit(Z, self.y, labels)
-        changes = {"random_state": seed, "expect_sizes": self._expects_sizes(state)}
+        changes = {"random_state": seed, "expect_sizes": self._expects_sizes(state, n_found)}
         mixture = mixture_for(self.settings, Z.shape[1], count=state.count, **changes)
         mixture.fit(Z, self.y)
         if self.settings.n_components not in (None, mixture.n_components_):

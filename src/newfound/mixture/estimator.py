@@ -43,7 +43,7 @@ from newfound.mixture.hastings import CountTerm
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import content_order, nearest_centre, row_keys, squared_distances
-from newfound.mixture.sizes import expected_sizes, size_offsets
+from newfound.mixture.sizes import expected_sizes, fit_sizes, sizes_are_alike
 from newfound.mixture.split_merge import (
     Components,
     Move,
@@ -148,10 +148,11 @@ class SplitMergeMixture(
         of the mixture with full covariances (slower).
     count_term : {"gamma", "factorial"}, default="gamma"
         Whether Γ(n) in Eq. 5 and 6 is (n - 1)! or n! as the paper prints.
-    expect_sizes : bool, default=False
-        Shift the borders between categories until novel ones are as large as known ones, as far
-        as the numbers of labels tell. It helps where categories are of like sizes and labels
-        are a random part of their classes, and does harm where they are not.
+    expect_sizes : bool, optional
+        Shift prototypes and borders until novel categories are as large as known ones, as far as
+        the numbers of labels tell. It helps where categories are of like sizes and labels are
+        a random part of their classes, and does harm where they are not; by default it is done
+        where the numbers of labels look like that, unless the acceptance is literal.
     max_passes : int, default=30
         Most passes of split and merge.
     n_init : int, default=3
@@ -177,7 +178,7 @@ class SplitMergeMixture(
         μ (K, q), Σ (K, q, q) shrunk by the prior, and π (K,) of Eq. 4.
     prototypes_ : ndarray of shape (K, q)
         The paper's prototypes: mean of the labelled rows of a known class, of all rows of a
-        novel one.
+        novel one, weighted by their shares in it where sizes are expected.
     offsets_ : ndarray of shape (K,)
         What is taken off the squared distance to each prototype before the nearest is chosen:
         0, unless sizes are expected.
@@ -229,7 +230,7 @@ class SplitMergeMixture(
         prior: NIWPrior | None = None,
         assign: Literal["nearest", "soft"] = "nearest",
         count_term: CountTerm = "gamma",
-        expect_sizes: bool = False,
+        expect_sizes: bool | None = None,
         max_passes: int = 30,
         n_init: int = 3,
         random_state: RandomStateLike = None,
@@ -504,21 +505,36 @@ class SplitMergeMixture(
         labels, stability = number_of[labels], stability[number_of >= 0]
         if self.assign == "nearest":
             labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS_TO_SETTLE)
+            number_of = number_components(labels, rows.n_known, len(stability))
+            labels, stability = number_of[labels], stability[number_of >= 0]
         return labels, stability
 
     def _fit_sizes(self, rows: _Rows, labels: Ints) -> tuple[Ints, Doubles, Doubles]:
-        """Prototypes, and the offsets and labels with which components have their sizes."""
+        """Labels, prototypes and offsets, such that components have sizes to be expected."""
         prototypes = prototypes_of(rows.V, rows.codes, labels, rows.n_known)
-        offsets, free = np.zeros(len(prototypes)), np.flatnonzero(rows.codes == UNLABELLED)
-        if not self.expect_sizes or self.assign == "soft" or not 0 < len(free) < len(labels):
-            return labels, prototypes, offsets
-        sizes = expected_sizes(rows.codes, labels, len(prototypes))
-        offsets = size_offsets(rows.V[free], prototypes, sizes)
-        sized = rows.codes.copy()
-        sized[free] = nearest_centre(rows.V[free], prototypes.astype(rows.V.dtype), offsets)[0]
-        if len(np.unique(sized)) < len(prototypes):  # no component is given up for its size
-            return labels, prototypes, np.zeros(len(prototypes))
-        return sized, prototypes, offsets
+        nearest = labels, prototypes, np.zeros(len(prototypes))
+        if not self._expects_sizes(rows, len(prototypes)):
+            return nearest
+        free = np.flatnonzero(rows.codes == UNLABELLED)
+        V, sizes = rows.V[free], expected_sizes(rows.codes, labels, len(prototypes))
+        prototypes, offsets = fit_sizes(V, prototypes, rows.n_known, sizes)
+        labels = rows.codes.copy()
+        labels[free] = nearest_centre(V, prototypes.astype(V.dtype), offsets)[0]
+        if len(np.unique(labels)) < len(prototypes):  # none is given up for its size
+            return nearest
+        return labels, prototypes, offsets
+
+    def _expects_sizes(self, rows: _Rows, n_components: int) -> bool:
+        """Whether categories are to be as large as known ones."""
+        some_labelled = 0 < np.count_nonzero(rows.codes == UNLABELLED) < len(rows.codes)
+        if self.assign == "soft" or not some_labelled:
+            return False
+        if self.expect_sizes is not None:
+            return self.expect_sizes
+        # a known class that no unlabelled row is of has no size to expect
+        all_there = self.count_ is None or self.count_.n_absent == 0
+        calibrated = self.acceptance == "calibrated"
+        return calibrated and all_there and sizes_are_alike(rows.codes, n_components)
 
     def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
         if self.assign == "soft":

@@ -7,7 +7,7 @@ classes are of one size, all are; where they have a long tail, novel ones have t
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import softmax
+from scipy.stats import chi2
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
@@ -15,8 +15,12 @@ from newfound.mixture.rows import row_blocks, squared_distances
 
 #: ε: how soft the assignment by sizes is, in squared distances of unit-length rows.
 SOFTNESS = 0.04
-#: Most rounds of `size_offsets`, and how near, as a share, sizes are to come.
-_N_ROUNDS, _TOLERANCE = 50, 0.02
+#: Most rounds of `fit_sizes`, and how near, as a share, sizes are to come.
+_N_ROUNDS, _TOLERANCE = 80, 0.02
+#: Labels that chance would make as even as this seldom were not drawn at random.
+_TOO_EVEN = 0.001
+#: The most that sizes may differ to be alike, as a coefficient of variation.
+_LARGEST_SPREAD = 0.3
 #: The least that a component is expected to hold, as a share of a mean class, before scaling.
 _LEAST_SHARE = 0.1
 
@@ -59,36 +63,83 @@ def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
     return expected
 
 
-def size_offsets(V: Floats, prototypes: Doubles, sizes: Doubles) -> Doubles:
-    r"""What to take off the squared distance to each prototype, so that sizes come out as expected.
+def sizes_are_alike(codes: Ints, n_components: int) -> bool:
+    """Whether the numbers of labels speak for categories of like sizes.
 
-    The column potentials of an entropic transport: o = ε·log w, with w such that
+    Labels that were drawn at random vary from class to class by chance. If they vary less, they
+    were given out by a quota and say nothing of sizes; if they vary much more, sizes do.
 
-    .. math:: \sum_i \frac{w_k \exp(-d_{ik}^2/ε)}{\sum_j w_j \exp(-d_{ij}^2/ε)} = n_k
+    Parameters
+    ----------
+    codes : ndarray of shape (n,)
+        Known class of each row or -1.
+    n_components : int
+        K.
+
+    Returns
+    -------
+    bool
+        False with a single known class, too.
+    """
+    labelled = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
+    freedom, mean = len(labelled) - 1, len(codes) / n_components
+    if freedom < 1 or labelled.mean() >= mean:
+        return False
+    by_chance = labelled.mean() * (1 - labelled.mean() / mean)
+    spread = labelled.var(ddof=1)
+    if chi2.cdf(freedom * spread / by_chance, freedom) < _TOO_EVEN:
+        return False
+    return bool(spread - by_chance < (_LARGEST_SPREAD * labelled.mean()) ** 2)
+
+
+def fit_sizes(
+    V: Floats, prototypes: Doubles, n_known: int, sizes: Doubles
+) -> tuple[Doubles, Doubles]:
+    r"""Move novel prototypes, and weigh all of them, until components have the expected sizes.
+
+    EM of equal spherical components, but for the weights, which are not the shares that the
+    components have, but such that they get the expected ones:
+
+    .. math::
+        r_{ik} ∝ w_k \exp(-|v_i - μ_k|^2/ε), \quad w_k ← w_k n_k / \sum_i r_{ik},
+        \quad μ_k ← \sum_i r_{ik} v_i / \sum_i r_{ik}
 
     Parameters
     ----------
     V : ndarray of shape (n, q)
-        Unit-length rows.
+        Unlabelled rows, at unit length.
     prototypes : ndarray of shape (K, q)
-        μ.
+        μ to start from.
+    n_known : int
+        K^l; the prototypes of known classes do not move.
     sizes : ndarray of shape (K,)
         n_k > 0, which sum up to n.
 
     Returns
     -------
-    ndarray of shape (K,)
-        o; a row is nearest to the k with the least d² - o.
+    prototypes : ndarray of shape (K, q)
+        μ.
+    offsets : ndarray of shape (K,)
+        ε·log w, to be taken off the squared distances.
     """
-    centres, log_weights = prototypes.astype(V.dtype), np.zeros(len(sizes))
+    prototypes, log_weights = prototypes.copy(), np.zeros(len(sizes))
+    labels = np.full(len(V), -1)
     for _ in range(_N_ROUNDS):
-        held = np.zeros(len(sizes))
-        for block in row_blocks(len(V), max(centres.shape)):
-            cost = squared_distances(V[block], centres).astype(np.float64)
-            held += softmax(log_weights - cost / SOFTNESS, axis=1).sum(axis=0)
+        held, sums, before = np.zeros(len(sizes)), np.zeros_like(prototypes), labels.copy()
+        for block in row_blocks(len(V), max(prototypes.shape)):
+            shares = squared_distances(V[block], prototypes.astype(V.dtype))
+            shares *= -1 / SOFTNESS
+            shares += log_weights.astype(V.dtype)
+            labels[block] = shares.argmax(axis=1)
+            shares -= shares.max(axis=1, keepdims=True)
+            np.exp(shares, out=shares)
+            shares /= shares.sum(axis=1, keepdims=True)
+            held += shares.sum(axis=0, dtype=np.float64)
+            sums += shares.T @ V[block]
+        held = held.clip(min=np.finfo(V.dtype).tiny)
         step = np.log(sizes / held)
         log_weights += step
-        if np.abs(step).max() < _TOLERANCE:
+        prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
+        if np.abs(step).max() < _TOLERANCE and np.array_equal(labels, before):
             break
-    offsets: Doubles = SOFTNESS * log_weights
-    return offsets
+    return prototypes, SOFTNESS * log_weights
