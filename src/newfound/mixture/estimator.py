@@ -342,7 +342,7 @@ class SplitMergeMixture(
         return probabilities
 
     def nearest_prototype(self, X: ArrayLike) -> Ints:
-        """Index of the nearest prototype of each row: the paper's assignment."""
+        """Index of the prototype of least squared distance, less `offsets_`: the paper's way."""
         V = self._project(X)
         return nearest_centre(V, self.prototypes_.astype(V.dtype), self.offsets_)[0]
 
