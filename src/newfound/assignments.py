@@ -248,9 +248,9 @@ def assign(mixture: SplitMergeMixture, features: Floats, fixed: Ints | None = No
         rows = np.arange(block.stop - block.start)
         probabilities = mixture.predict_proba(features[block])
         best = np.where(fixed[block] >= 0, fixed[block], probabilities.argmax(axis=1))
-        offsets = _project(mixture, features[block]) - prototypes[best]
+        apart = _project(mixture, features[block]) - prototypes[best]
         labels[block], confidence[block] = best, probabilities[rows, best]
-        distance[block] = np.sqrt(np.square(offsets).sum(axis=1))
+        distance[block] = np.sqrt(np.square(apart).sum(axis=1))
         probabilities[rows, best] = -1
         runner_up[block] = probabilities.argmax(axis=1) if len(prototypes) > 1 else -1
     return Assigned(labels, confidence.clip(0, 1), runner_up, distance)
@@ -335,7 +335,8 @@ def _project(mixture: SplitMergeMixture, features: Floats) -> npt.NDArray[np.flo
 def _without_own_part(assigned: Assigned, is_labelled: Bools, n_known: int) -> Doubles:
     """Distances as they would be if a row had no part in the mean that is its prototype.
 
-    Of n rows, one that lies d from their mean lies d n / (n - 1) from the mean of the others. A
+    Of n rows, one that lies d from their mean lies d n / (n - 1) from the mean of the others
+    (nearly so from a mean that is weighted by the shares of the rows, where sizes are expected). A
     row that makes up a novel category alone is infinitely far from the others; one that is the
     only label of its class has nothing to be compared with and keeps its 0.
     """

@@ -97,7 +97,7 @@ def assert_same_outcome(trained, other):
 @pytest.fixture
 def alike_sizes(monkeypatch):
     """Labels are taken to speak for categories of like sizes."""
-    monkeypatch.setattr(trainer, "sizes_are_alike", lambda codes, n_components: True)
+    monkeypatch.setattr(trainer, "sizes_are_alike", lambda *given: True)
 
 
 class Interrupted(Exception):
@@ -469,8 +469,9 @@ def test_sizes_are_left_alone_where_known_classes_are_absent(
     assert trained.mixture.expect_sizes == (n_absent == 0)
 
 
-def test_sizes_are_left_alone_where_labels_do_not_speak_for_them(digits, tmp_path):
-    settings = small(epochs=1, selection="last")  # the digits' labels are a quota
+def test_sizes_are_left_alone_where_labels_do_not_speak_for_them(digits, tmp_path, monkeypatch):
+    monkeypatch.setattr(trainer, "sizes_are_alike", lambda *given: False)
+    settings = small(epochs=1, selection="last")
     method = UsualBatches(settings)
     trained = run(digits, tmp_path, settings, method=method)
     assert method.batches[0].prototypes.excess is None

@@ -1,5 +1,4 @@
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -230,7 +229,17 @@ def test_row_order_does_not_matter_to_sizes(digits):
     np.testing.assert_array_equal(shuffled.labels_, straight.labels_[order])
 
 
-@few_classes
+def classes_of_one_size(labels="drawn"):
+    """Six known and two novel classes of 60 rows; half of the labels drawn, or 30 of each."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(8), 60)
+    X = np.eye(8)[truth] + 0.3 * rng.normal(size=(480, 8))
+    chosen = rng.permutation(360)[:180] if labels == "drawn" else np.arange(0, 360, 2)
+    y = np.full(480, -1)
+    y[chosen] = truth[chosen]
+    return X, truth, y
+
+
 @pytest.mark.parametrize(
     ("labels", "settings", "expects"),
     [
@@ -242,26 +251,33 @@ def test_row_order_does_not_matter_to_sizes(digits):
     ],
 )
 def test_sizes_are_expected_where_labels_speak_for_them(labels, settings, expects):
-    X, truth, quota = overlapping_blobs()
-    chosen = np.random.default_rng(0).permutation(180)[:90]
-    drawn = np.full(300, -1)
-    drawn[chosen] = truth[chosen]
-    y = {"drawn": drawn, "quota": quota}[labels]
-    mixture = SplitMergeMixture(n_components=5, random_state=0, **settings).fit(X, y)
+    X, _, y = classes_of_one_size(labels)
+    mixture = SplitMergeMixture(n_components=8, random_state=0, **settings).fit(X, y)
     assert mixture.offsets_.any() == expects
 
 
-def test_where_a_known_class_is_absent_sizes_are_left_alone():
-    X, truth, _ = overlapping_blobs()
-    chosen = np.random.default_rng(0).permutation(180)[:90]
-    y = np.full(300, -1)
-    y[chosen] = truth[chosen]
-    for n_absent in (0, 1):
-        count = CategoryCount(2.0, (1.0, 3.0), 0.9, 0.5, 0.4, 3, n_absent)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DiscoveryWarning)
-            mixture = SplitMergeMixture(count=count, random_state=0).fit(X, y)
-        assert mixture.offsets_.any() == (n_absent == 0)
+@pytest.mark.parametrize("n_absent", [0, 1])
+def test_where_the_count_sees_a_known_class_absent_sizes_are_left_alone(n_absent):
+    X, _, y = classes_of_one_size()
+    count = CategoryCount(2.0, (1.0, 3.0), 0.9, 0.5, 0.4, 6, n_absent)
+    mixture = SplitMergeMixture(count=count, random_state=0).fit(X, y)
+    assert mixture.offsets_.any() == (n_absent == 0)
+
+
+def test_where_all_that_is_known_has_its_label_sizes_are_left_alone():
+    X, truth, _ = classes_of_one_size()
+    sizes = np.array([50, 44, 39, 47, 41, 52, 60, 60])
+    kept = np.flatnonzero(np.arange(480) % 60 < sizes[truth])
+    X, y = X[kept], np.where(truth < 6, truth, -1)[kept]
+    mixture = SplitMergeMixture(n_components=8, random_state=0).fit(X, y)
+    assert not mixture.offsets_.any()
+
+
+@pytest.mark.parametrize("value", ["no", 2, 0.5])
+def test_expect_sizes_is_true_false_or_none(value):
+    X, _, y = classes_of_one_size()
+    with pytest.raises(InputError, match="expect_sizes must be True, False or None"):
+        SplitMergeMixture(expect_sizes=value).fit(X, y)
 
 
 def test_expected_sizes_are_a_setting_as_any_other():

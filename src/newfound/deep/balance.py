@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -54,14 +53,15 @@ def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
 
     prototypes, sizes = put(clusters.prototypes), put(clusters.sizes)
     chunks = torch.split(put(clusters.V[free]), max(1, _CHUNK_ENTRIES // len(sizes)))
+
+    def costs() -> Iterator[Tensor]:
+        return (torch.cdist(rows, prototypes).square() for rows in chunks)
+
     for _ in range(_N_ROUNDS):
-
-        @lru_cache(maxsize=1)  # that of a single chunk is kept, that of many is computed again
-        def cost(rows: Tensor) -> Tensor:
-            return torch.cdist(rows, prototypes).square()
-
+        # that of a single chunk is kept, that of many is computed again
+        kept = list(costs()) if len(chunks) == 1 else None
         nearest, sums, totals = [], torch.zeros_like(prototypes), torch.zeros_like(sizes)
-        plans = transport(lambda: map(cost, chunks), sizes, SOFTNESS)
+        plans = transport(lambda: kept or costs(), sizes, SOFTNESS)  # noqa: B023
         for rows, plan in zip(chunks, plans, strict=True):
             nearest.append(plan.argmax(dim=1))
             sums += plan.T @ rows

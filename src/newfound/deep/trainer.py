@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from lightning_fabric import Fabric
+from sklearn.base import clone
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -292,7 +293,7 @@ class _Loop:
             clusters = self.method.partition(
                 X, self.codes, labels, moves=moves, seed=seed, count=state.count
             )
-            if self._expects_sizes(state, clusters.n_components):
+            if self._expects_sizes(state, clusters.labels, clusters.n_components):
                 clusters = balance(clusters, self.codes, z.device)
             prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
             found = _Found(
@@ -305,13 +306,13 @@ class _Loop:
         shared: _Found = self.fabric.broadcast(found)  # type: ignore[assignment]
         return replace(shared, z=z, prototypes=shared.prototypes.to(self.fabric.device))
 
-    def _expects_sizes(self, state: _State, n_components: int) -> bool:
+    def _expects_sizes(self, state: _State, labels: Ints, n_components: int) -> bool:
         """Whether components are to have the sizes that known classes suggest."""
         wanted = self.method.expects_sizes and self.settings.size_weight > 0
         # a known class that no unlabelled row is of has no size to expect
         all_there = state.count is None or state.count.n_absent == 0
-        alike = sizes_are_alike(self.codes, n_components)
-        return wanted and all_there and alike and self.settings.pca != "batch"
+        able = wanted and all_there and self.settings.pca != "batch"
+        return able and sizes_are_alike(self.codes, labels, n_components)
 
     def _moves(self, found: _Found, state: _State) -> _Found:
         """Splits and merges after the epoch, on the features from before it, as printed."""
@@ -471,13 +472,15 @@ class _Loop:
 
     def _final_mixture(self, Z: Floats, state: _State) -> SplitMergeMixture:
         seed, labels = self.settings.seed, state.labels
-        n_found = 0 if labels is None else int(labels.max()) + 1
+        assert labels is not None  # an E-step came before
+        n_found = int(labels.max()) + 1
         literal = self.settings.acceptance == "literal"
-        if literal and labels is not None and self.settings.n_components in (None, n_found):
+        if literal and self.settings.n_components in (None, n_found):
             # the paper's K is where the loop has brought it
             mixture = mixture_for(self.settings, Z.shape[1], n_components=n_found, n_init=1)
             return mixture.set_params(random_state=seed).refit(Z, self.y, labels)
-        changes = {"random_state": seed, "expect_sizes": self._expects_sizes(state, n_found)}
+        sized = self._expects_sizes(state, labels, n_found)
+        changes = {"random_state": seed, "expect_sizes": sized}
         mixture = mixture_for(self.settings, Z.shape[1], count=state.count, **changes)
         mixture.fit(Z, self.y)
         if self.settings.n_components not in (None, mixture.n_components_):
@@ -493,7 +496,7 @@ class _Loop:
         if not self.settings.rehearse or k_given or mixture.n_known_ < 4:
             return None
         listener.say("Rehearsing with hidden classes")
-        quick = mixture_for(self.settings, Z.shape[1], n_init=1, random_state=self.settings.seed)
+        quick = clone(mixture).set_params(n_init=1, count=None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscoveryWarning)
             return rehearse(quick, Z, self.y, random_state=self.settings.seed)

@@ -347,7 +347,10 @@ class SplitMergeMixture(
         return nearest_centre(V, self.prototypes_.astype(V.dtype), self.offsets_)[0]
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Distances of the rows to the prototypes in the projected space, shape (n, K)."""
+        """Distances of the rows to the prototypes in the projected space, shape (n, K).
+
+        The nearest is the one that `predict` chooses, unless sizes are expected.
+        """
         V = self._project(X)
         return np.sqrt(squared_distances(V, self.prototypes_.astype(V.dtype)))
 
@@ -426,6 +429,10 @@ class SplitMergeMixture(
             "assign": ("nearest", "soft"),
             "count_term": ("gamma", "factorial"),
         }
+        if self.expect_sizes not in (None, True, False):
+            raise InputError(
+                f"expect_sizes must be True, False or None; got {self.expect_sizes!r}."
+            )
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise InputError(
@@ -513,7 +520,7 @@ class SplitMergeMixture(
         """Labels, prototypes and offsets, such that components have sizes to be expected."""
         prototypes = prototypes_of(rows.V, rows.codes, labels, rows.n_known)
         nearest = labels, prototypes, np.zeros(len(prototypes))
-        if not self._expects_sizes(rows, len(prototypes)):
+        if not self._expects_sizes(rows, labels, len(prototypes)):
             return nearest
         free = np.flatnonzero(rows.codes == UNLABELLED)
         V, sizes = rows.V[free], expected_sizes(rows.codes, labels, len(prototypes))
@@ -524,7 +531,7 @@ class SplitMergeMixture(
             return nearest
         return labels, prototypes, offsets
 
-    def _expects_sizes(self, rows: _Rows, n_components: int) -> bool:
+    def _expects_sizes(self, rows: _Rows, labels: Ints, n_components: int) -> bool:
         """Whether categories are to be as large as known ones."""
         some_labelled = 0 < np.count_nonzero(rows.codes == UNLABELLED) < len(rows.codes)
         if self.assign == "soft" or not some_labelled:
@@ -534,7 +541,7 @@ class SplitMergeMixture(
         # a known class that no unlabelled row is of has no size to expect
         all_there = self.count_ is None or self.count_.n_absent == 0
         calibrated = self.acceptance == "calibrated"
-        return calibrated and all_there and sizes_are_alike(rows.codes, n_components)
+        return calibrated and all_there and sizes_are_alike(rows.codes, labels, n_components)
 
     def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
         if self.assign == "soft":
@@ -579,11 +586,12 @@ class SplitMergeMixture(
         self.prior_ = run.prior
         self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, run.prior)
         self.prototypes_, self.offsets_ = prototypes[order], offsets[order]
-        mean_square = nearest_centre(rows.V, self.prototypes_.astype(rows.V.dtype))[1].mean()
+        centres = self.prototypes_.astype(rows.V.dtype)
+        mean_square = nearest_centre(rows.V, centres, self.offsets_)[1].mean()
         labelled = np.flatnonzero(rows.codes != UNLABELLED)
         some = labelled[:: max(1, -(-len(labelled) // _ROWS_FOR_VARIANCE))]  # rows lie in no order
         self._spherical_variance = spherical_variance(
-            squared_distances(rows.V[some], self.prototypes_.astype(rows.V.dtype)),
+            squared_distances(rows.V[some], centres),
             rows.codes[some],
             np.bincount(rows.codes[labelled], minlength=n_known),
             float(mean_square) / self.n_directions_ or 1.0,

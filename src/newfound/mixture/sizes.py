@@ -17,10 +17,14 @@ from newfound.mixture.rows import row_blocks, squared_distances
 SOFTNESS = 0.04
 #: Most rounds of `fit_sizes`, and how near, as a share, sizes are to come.
 _N_ROUNDS, _TOLERANCE = 80, 0.02
-#: Labels that chance would make as even as this seldom were not drawn at random.
-_TOO_EVEN = 0.001
+#: Fewer known classes do not tell how sizes differ.
+_LEAST_CLASSES = 5
+#: Labels that chance would make as even as this so seldom were not drawn at random.
+_TOO_EVEN = 0.03
 #: The most that sizes may differ to be alike, as a coefficient of variation.
 _LARGEST_SPREAD = 0.3
+#: By how much unlabelled rows in known classes may be more or fewer than expected.
+_FACTOR = 2.0
 #: The least that a component is expected to hold, as a share of a mean class, before scaling.
 _LEAST_SHARE = 0.1
 
@@ -63,33 +67,39 @@ def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
     return expected
 
 
-def sizes_are_alike(codes: Ints, n_components: int) -> bool:
-    """Whether the numbers of labels speak for categories of like sizes.
+def sizes_are_alike(codes: Ints, labels: Ints, n_components: int) -> bool:
+    """Whether labels speak for categories of like sizes, of which they are a random part.
 
     Labels that were drawn at random vary from class to class by chance. If they vary less, they
-    were given out by a quota and say nothing of sizes; if they vary much more, sizes do.
+    were given out by a quota and say nothing of sizes; if they vary much more, sizes do. And
+    about as many unlabelled rows as labels let expect have to be in known classes: there are
+    next to none where all that was known has been labelled.
 
     Parameters
     ----------
     codes : ndarray of shape (n,)
         Known class of each row or -1.
+    labels : ndarray of shape (n,)
+        Component of each row, known classes first, by the nearest prototype.
     n_components : int
         K.
 
     Returns
     -------
     bool
-        False with a single known class, too.
+        False with few known classes, too.
     """
     labelled = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
-    freedom, mean = len(labelled) - 1, len(codes) / n_components
-    if freedom < 1 or labelled.mean() >= mean:
+    n_known, mean = len(labelled), len(codes) / n_components
+    if n_known < _LEAST_CLASSES or labelled.mean() >= mean:
         return False
     by_chance = labelled.mean() * (1 - labelled.mean() / mean)
-    spread = labelled.var(ddof=1)
-    if chi2.cdf(freedom * spread / by_chance, freedom) < _TOO_EVEN:
-        return False
-    return bool(spread - by_chance < (_LARGEST_SPREAD * labelled.mean()) ** 2)
+    spread, freedom = labelled.var(ddof=1), n_known - 1
+    too_even = chi2.cdf(freedom * spread / by_chance, freedom) < _TOO_EVEN
+    uneven = spread - by_chance > (_LARGEST_SPREAD * labelled.mean()) ** 2
+    held = np.count_nonzero((codes == UNLABELLED) & (labels < n_known))
+    expected = expected_sizes(codes, labels, n_components)[:n_known].sum()
+    return bool(not too_even and not uneven and 1 / _FACTOR < held / expected < _FACTOR)
 
 
 def fit_sizes(
