@@ -30,14 +30,17 @@ DATASETS = {"cub": "CUB", "cifar100": "CIFAR-100", "cars": "Stanford Cars"}
 
 
 def longest(records):
-    """Scores of the runs with most epochs, by method and whether K was known."""
+    """Scores of the runs with most epochs, then most seeds, by method and whether K was known."""
     groups = defaultdict(list)
     for record in records:
         setting = record["setting"]
         if setting["k_init"] is None:
-            groups[record["method"], setting["known_k"], setting["epochs"]].append(record["all"])
+            changes = json.dumps(setting["changes"], sort_keys=True)
+            key = (record["method"], setting["known_k"], setting["epochs"], changes)
+            groups[key].append(record["all"])
     best = {}
-    for (method, known, _), scores in sorted(groups.items(), key=lambda item: item[0][2]):
+    ranked = sorted(groups.items(), key=lambda item: (item[0][2], len(item[1])))
+    for (method, known, _, _), scores in ranked:
         best[method, known] = scores
     return best
 

@@ -24,7 +24,7 @@ _TOO_EVEN = 0.03
 #: The most that sizes may differ to be alike, as a coefficient of variation.
 _LARGEST_SPREAD = 0.3
 #: By how much unlabelled rows in known classes may be more or fewer than expected.
-_FACTOR = 2.0
+_FACTOR = 3.0
 #: The least that a component is expected to hold, as a share of a mean class, before scaling.
 _LEAST_SHARE = 0.1
 
