@@ -225,6 +225,18 @@ def test_few_known_classes_are_not_rehearsed():
     assert "Only 3 classes are known" in result.run["warnings"][0]
 
 
+@pytest.mark.parametrize("labels", ["drawn", "quota"])
+def test_it_says_so_if_sizes_were_expected(labels):
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(8), 60)
+    X = (np.eye(8)[truth] + 0.3 * rng.normal(size=(480, 8))).astype(np.float32)
+    chosen = rng.permutation(360)[:180] if labels == "drawn" else np.arange(0, 360, 2)
+    y = np.full(480, None, dtype=object)
+    y[chosen] = [f"class {code}" for code in truth[chosen]]
+    run = discover(collection_of(X, y.tolist()), n_categories=8).run
+    assert any("as large as known ones" in text for text in run["warnings"]) == (labels == "drawn")
+
+
 def test_many_rows_are_not_rehearsed(digits_file, monkeypatch):
     monkeypatch.setattr(discovery, "ROWS_TO_REHEARSE", N)
     assert discover(digits_file).run["rehearsal"] is None

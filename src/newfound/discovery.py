@@ -287,7 +287,7 @@ class _Job:
             else {"n_draws": len(rehearsal.ratios), "ratios": rehearsal.ratios.tolist()},
             "timings": {**self.timings, "total": round(sum(self.timings.values()), 3)},
             "versions": _versions(),
-            "warnings": list(dict.fromkeys(self.warnings)),
+            "warnings": list(dict.fromkeys([*self.warnings, *_assumptions(found.mixture)])),
         }
         passes = [done.n_components for done in found.mixture.history_]
         run["history"] = found.epochs or {"unit": "pass", "n_components": passes}
@@ -465,6 +465,16 @@ def _encode_like(result: Result, run: Path, collection: Collection, job: _Job) -
 
 
 # ------------------------------------------------------------------------------------ clustering
+
+
+def _assumptions(mixture: SplitMergeMixture) -> list[str]:
+    """What was taken for granted and should be known."""
+    if not mixture.offsets_.any():
+        return []
+    return [
+        "The numbers of labels look like a random part of classes of like sizes, so new categories "
+        "were taken to be about as large as known ones."
+    ]
 
 
 def _cluster(prepared: _Prepared, job: _Job) -> _Found:
