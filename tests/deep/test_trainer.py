@@ -478,6 +478,24 @@ def test_sizes_are_left_alone_where_labels_do_not_speak_for_them(digits, tmp_pat
     assert not trained.mixture.expect_sizes
 
 
+@pytest.mark.parametrize(
+    ("changes", "expect_sizes"),
+    [
+        ({}, None),
+        ({"size_weight": 0.0}, False),
+        ({"size_weight": 0.0, "acceptance": "literal"}, False),
+    ],
+)
+def test_the_rehearsal_looks_for_k_and_for_sizes_as_the_run_did(
+    digits, tmp_path, monkeypatch, alike_sizes, changes, expect_sizes
+):
+    seen = []
+    monkeypatch.setattr(trainer, "rehearse", lambda mixture, *given, **more: seen.append(mixture))
+    run(digits, tmp_path, small(epochs=1, selection="last", rehearse=True, **changes))
+    assert [mixture.n_components for mixture in seen] == [None]  # not the K that was found
+    assert [mixture.expect_sizes for mixture in seen] == [expect_sizes]
+
+
 def test_sizes_need_common_directions(digits, tmp_path, alike_sizes):
     settings = small(epochs=1, selection="last", pca="batch")
     method = UsualBatches(settings)

@@ -210,9 +210,8 @@ def find_clusters(
     """
     if labels is not None and not (moves and (count or settings.n_components is None)):
         return _settle(X, codes, labels, settings)
-    # sizes are the loop's to look after
     changes: dict[str, object] = {"n_init": 1, "random_state": seed, "count": count}
-    changes["expect_sizes"] = False
+    changes["expect_sizes"] = False  # the loop looks after sizes
     if settings.acceptance == "literal":
         changes["max_passes"] = 1  # Algorithm 1 makes one pass an epoch
     if not moves and settings.n_components is None:

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from lightning_fabric import Fabric
-from sklearn.base import clone
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -496,7 +495,10 @@ class _Loop:
         if not self.settings.rehearse or k_given or mixture.n_known_ < 4:
             return None
         listener.say("Rehearsing with hidden classes")
-        quick = clone(mixture).set_params(n_init=1, count=None)
+        # whether sizes are alike is asked again in each draw, if it was to be asked at all
+        sized = None if mixture.expect_sizes else False
+        changes = {"random_state": self.settings.seed, "expect_sizes": sized}
+        quick = mixture_for(self.settings, Z.shape[1], n_init=1, **changes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscoveryWarning)
             return rehearse(quick, Z, self.y, random_state=self.settings.seed)
