@@ -9,34 +9,34 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from newfound._version import __version__
 
 if TYPE_CHECKING:
-    from newfound.assignments import Result
-    from newfound.collection import Collection, read_collection
-    from newfound.discovery import discover
+    from newfound.data.collection import Collection, read_collection
     from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
-    from newfound.mixture.counting import CategoryCount, count_categories
+    from newfound.mixture.counting.count import CategoryCount, count_categories
+    from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
     from newfound.mixture.estimator import SplitMergeMixture
     from newfound.mixture.kmeans import SemiSupervisedKMeans
-    from newfound.mixture.rehearsal import Rehearsal, rehearse
-    from newfound.projection import Projection
+    from newfound.mixture.projection import Projection
+    from newfound.result.result import Result
+    from newfound.workflows.discover import discover
 
 #: Public name → module. Resolved on first use, so that `import newfound` stays light.
 _HOMES = {
-    "CategoryCount": "newfound.mixture.counting",
-    "Collection": "newfound.collection",
+    "CategoryCount": "newfound.mixture.counting.count",
+    "Collection": "newfound.data.collection",
     "ConstrainedDBSCAN": "newfound.mixture.alternatives",
     "ConstrainedWard": "newfound.mixture.alternatives",
-    "Projection": "newfound.projection",
-    "Rehearsal": "newfound.mixture.rehearsal",
-    "Result": "newfound.assignments",
+    "Projection": "newfound.mixture.projection",
+    "Rehearsal": "newfound.mixture.counting.rehearsal",
+    "Result": "newfound.result.result",
     "SemiSupervisedKMeans": "newfound.mixture.kmeans",
     "SplitMergeMixture": "newfound.mixture.estimator",
-    "count_categories": "newfound.mixture.counting",
-    "discover": "newfound.discovery",
-    "read_collection": "newfound.collection",
-    "rehearse": "newfound.mixture.rehearsal",
+    "count_categories": "newfound.mixture.counting.count",
+    "discover": "newfound.workflows.discover",
+    "read_collection": "newfound.data.collection",
+    "rehearse": "newfound.mixture.counting.rehearsal",
 }
 
 __all__ = [

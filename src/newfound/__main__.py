@@ -14,8 +14,8 @@ def main() -> None:
         require("rich", extra="cli")
     except MissingExtraError as error:
         sys.exit(f"newfound: {error}")
-    from newfound.bench.cli import app as bench
-    from newfound.cli import app
+    from newfound.bench.commands import app as bench
+    from newfound.cli.main import app
 
     app.add_typer(bench, name="bench")
     app()

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from typer.testing import CliRunner
 
 from newfound.bench.case import Case, Record
-from newfound.bench.cli import app
+from newfound.bench.commands import app
 from newfound.bench.datasets import load_dataset
 from newfound.bench.figures import FIGURES, draw_figure
 from newfound.bench.figures.canvas import COLOURS, new_figure, save_figure
@@ -36,7 +36,7 @@ from newfound.errors import InputError, MissingExtraError
 from newfound.files import whole_file
 from newfound.metrics import discovery_scores
 from newfound.mixture.kmeans import SemiSupervisedKMeans
-from newfound.projection import Projection, unit_rows
+from newfound.mixture.projection import Projection, unit_rows
 
 torch.set_num_threads(1)
 

@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from newfound.bench.layout import METHODS
 from newfound.bench.method import BenchMethod, Classifier, ClassifierLearner
 from newfound.bench.methods import NAMES, find_method
+from newfound.bench.tables.layout import METHODS
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import LAST
-from newfound.demo import DIGITS
 from newfound.errors import InputError
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

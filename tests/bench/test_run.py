@@ -29,18 +29,18 @@ from newfound.bench.plan import (
     weights_id,
 )
 from newfound.bench.results import read_records
+from newfound.bench.rivals import brent_search
 from newfound.bench.run import Place, rows_of, run_case, versions
 from newfound.bench.splits import make_split
-from newfound.deep.backbone import load_backbone
 from newfound.deep.estep import mixture_space
+from newfound.deep.network.backbone import load_backbone
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.demo import DIGITS
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.kmeans import SemiSupervisedKMeans
-from newfound.mixture.rivals import brent_search
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 pytestmark = pytest.mark.usefixtures("few_pictures")

@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from newfound.bench.start import start_features, to_cluster
-from newfound.deep.backbone import load_backbone
-from newfound.deep.views import Views
-from newfound.demo import DIGITS
+from newfound.deep.images.views import Views
+from newfound.deep.network.backbone import load_backbone
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

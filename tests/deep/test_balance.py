@@ -12,8 +12,8 @@ from newfound.deep.balance import balance, transport
 from newfound.deep.estep import Clusters, prototypes_from
 from newfound.deep.settings import Settings
 from newfound.mixture.assignment import nearest_labels, prototypes_of
+from newfound.mixture.projection import unit_rows
 from newfound.mixture.sizes import expected_sizes
-from newfound.projection import unit_rows
 
 CPU = torch.device("cpu")
 

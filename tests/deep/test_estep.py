@@ -15,7 +15,7 @@ from newfound.deep.estep import (
 )
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
-from newfound.projection import unit_rows
+from newfound.mixture.projection import unit_rows
 
 WIDE = 9  # columns of the features
 

@@ -8,7 +8,7 @@ from sklearn.covariance import ledoit_wolf
 from newfound.deep import settle
 from newfound.deep.settle import fit_projection, nearest_rounds, project
 from newfound.mixture.assignment import nearest_labels
-from newfound.projection import Projection, shrunk_covariance, unit_rows
+from newfound.mixture.projection import Projection, shrunk_covariance, unit_rows
 
 N_ROWS, N_KNOWN, N_COMPONENTS, WIDE = 400, 4, 7, 10
 

@@ -15,10 +15,11 @@ import torch
 from torch import nn
 
 from newfound.deep import method, trainer
-from newfound.deep.batches import epoch_batches
 from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.estep import Clusters
 from newfound.deep.gpc import features_of
+from newfound.deep.images.batches import epoch_batches
+from newfound.deep.images.views import draw
 from newfound.deep.method import Method, PrototypicalContrast
 from newfound.deep.pretrain import pretrain
 from newfound.deep.records import Listener
@@ -32,7 +33,6 @@ from newfound.deep.trainer import (
     train,
     views_for,
 )
-from newfound.deep.views import draw
 from newfound.errors import InputError
 
 # few pictures and few epochs: K is not what these tests are about

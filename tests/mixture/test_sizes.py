@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from newfound.mixture.projection import unit_rows
 from newfound.mixture.sizes import SOFTNESS, expected_sizes, fit_sizes, sizes_are_alike
-from newfound.projection import unit_rows
 
 
 def rows(n_labelled, sizes):

@@ -1,4 +1,4 @@
-"""A small result as `newfound.assignments.Result` holds it, and a reader of the page."""
+"""A small result as `newfound.result.result.Result` holds it, and a reader of the page."""
 
 from html.parser import HTMLParser
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from newfound.collection import Collection
+from newfound.data.collection import Collection
 from newfound.report.page import render_report
 
 pd = pytest.importorskip("pandas")

@@ -1,5 +1,5 @@
-from newfound.lineage import Changes
 from newfound.report.changes import write_changes
+from newfound.result.lineage import Changes
 
 CHANGES = Changes(
     n_before=3,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from newfound.collection import Skipped
+from newfound.data.collection import Skipped
 from newfound.report import items as items_module
 from newfound.report.cards import N_EXEMPLARS
 from newfound.report.items import MAX_TEXT, Items

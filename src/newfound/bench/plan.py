@@ -14,8 +14,8 @@ from newfound.bench.datasets import DATASETS
 from newfound.bench.methods import find_method
 from newfound.bench.splits import Split
 from newfound.deep.settings import Settings
-from newfound.demo import DIGITS
 from newfound.errors import InputError
+from newfound.workflows.demo import DIGITS
 
 #: Small pictures and a network of their size: what differs from the settings for 224 pixels.
 SMALL = {"image_size": 32, "crop_min": 0.45, "crop_max": 1.0, "color_jitter": 0.5}

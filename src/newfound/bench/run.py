@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-import newfound
+from newfound._version import __version__
 from newfound.bench.case import Case, Record
 from newfound.bench.datasets import DataSet, load_dataset
 from newfound.bench.method import BenchMethod
@@ -32,6 +32,7 @@ from newfound.bench.plan import (
     without_training,
 )
 from newfound.bench.results import Results
+from newfound.bench.rivals import brent_search
 from newfound.bench.splits import Split, make_split
 from newfound.bench.start import start_features
 from newfound.deep.gpc import stored_size
@@ -41,7 +42,6 @@ from newfound.errors import DiscoveryWarning
 from newfound.files import read_json, whole_file, write_json
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
-from newfound.mixture.rivals import brent_search
 
 #: Where a table asks what the mixture finds in the features of others (Table 8).
 COUNTED = frozenset({"rankstats", "dualrank", "gcd"})
@@ -272,7 +272,7 @@ def machine() -> str:
 
 def versions() -> dict[str, str]:
     """Versions of what decides a result."""
-    found = {"newfound": newfound.__version__, "python": platform.python_version()}
+    found = {"newfound": __version__, "python": platform.python_version()}
     for package in _PACKAGES:
         try:
             found[package] = version(package)

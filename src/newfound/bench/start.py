@@ -9,14 +9,14 @@ import numpy.typing as npt
 import torch
 
 from newfound.arrays import Floats
-from newfound.deep.backbone import load_backbone
 from newfound.deep.engine import start_engine
-from newfound.deep.extraction import Extractor
-from newfound.deep.feed import Feed
+from newfound.deep.images.extraction import Extractor
+from newfound.deep.images.feed import Feed
+from newfound.deep.network.backbone import load_backbone
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import views_for
 from newfound.files import whole_file
-from newfound.projection import Projection, unit_rows
+from newfound.mixture.projection import Projection, unit_rows
 
 
 def start_features(

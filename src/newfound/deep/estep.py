@@ -20,11 +20,11 @@ from newfound.deep.settle import fit_projection, nearest_rounds, on_device, proj
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, prototypes_of
-from newfound.mixture.counting import CategoryCount
+from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.estimator import SplitMergeMixture, enough_to_whiten
+from newfound.mixture.projection import EXACT_COLUMNS, Projection, unit_rows
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
-from newfound.projection import EXACT_COLUMNS, Projection, unit_rows
 
 #: Rows whose products are added up at a time.
 _CHUNK = 8192

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import torch
 
 from newfound.arrays import Doubles, Floats, Ints, LabelsLike
-from newfound.deep.cache import cache_pictures
-from newfound.deep.feed import Feed
+from newfound.deep.images.cache import cache_pictures
+from newfound.deep.images.feed import Feed
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import Trained, train

@@ -19,9 +19,9 @@ from newfound.deep.losses import (
     size_loss,
     supervised_contrastive_loss,
 )
-from newfound.deep.network import ProjectionHead
+from newfound.deep.network.head import ProjectionHead
 from newfound.deep.settings import Settings
-from newfound.mixture.counting import CategoryCount
+from newfound.mixture.counting.count import CategoryCount
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
 from newfound.labels import UNLABELLED
-from newfound.projection import ROUNDING, Projection, shrunk_covariance
+from newfound.mixture.projection import ROUNDING, Projection, shrunk_covariance
 
 _CHUNK = 8192
 

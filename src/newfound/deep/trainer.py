@@ -20,9 +20,7 @@ from torch.nn import functional
 
 from newfound.arrays import Bools, Floats, Ints, LabelsLike
 from newfound.deep.average import WeightAverage
-from newfound.deep.backbone import load_backbone
 from newfound.deep.balance import balance
-from newfound.deep.batches import epoch_batches
 from newfound.deep.checkpoint import (
     differences,
     load_checkpoint,
@@ -36,21 +34,23 @@ from newfound.deep.estep import (
     principal_space,
     prototypes_from,
 )
-from newfound.deep.extraction import Extractor
-from newfound.deep.feed import Feed
+from newfound.deep.images.batches import epoch_batches
+from newfound.deep.images.extraction import Extractor
+from newfound.deep.images.feed import Feed
+from newfound.deep.images.pairs import FreshViews, StoredViews
+from newfound.deep.images.views import Views
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Batch, Method, PrototypicalContrast
-from newfound.deep.network import Network
-from newfound.deep.pairs import FreshViews, StoredViews
+from newfound.deep.network.backbone import load_backbone
+from newfound.deep.network.head import Network
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
-from newfound.deep.views import Views
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.files import write_atomically
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
-from newfound.mixture.counting import CategoryCount, count_categories
+from newfound.mixture.counting.count import CategoryCount, count_categories
+from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
 from newfound.mixture.estimator import SplitMergeMixture
-from newfound.mixture.rehearsal import Rehearsal, rehearse
 from newfound.mixture.sizes import sizes_are_alike
 
 LAST, BEST = "last.safetensors", "best.safetensors"

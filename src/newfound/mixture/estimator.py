@@ -37,11 +37,12 @@ from newfound.mixture.clustering import (
     check_positive_int,
     check_rows,
 )
-from newfound.mixture.consensus import agree
-from newfound.mixture.counting import CategoryCount, count_categories
+from newfound.mixture.counting.count import CategoryCount, count_categories
 from newfound.mixture.hastings import CountTerm
 from newfound.mixture.kmeans import fit_labels
+from newfound.mixture.outcome import agree
 from newfound.mixture.prior import NIWPrior
+from newfound.mixture.projection import Projection
 from newfound.mixture.rows import content_order, nearest_centre, row_keys, squared_distances
 from newfound.mixture.sizes import expected_sizes, fit_sizes, sizes_are_alike
 from newfound.mixture.split_merge import (
@@ -52,7 +53,6 @@ from newfound.mixture.split_merge import (
     split_merge_pass,
 )
 from newfound.mixture.stats import GaussianStats
-from newfound.projection import Projection
 
 #: Fewer known classes than this say too little of the directions in which classes vary.
 _CLASSES_TO_WHITEN = 10

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from newfound.arrays import Bools, Doubles, Floats, Ints, LabelsLike
-from newfound.projection import unit_rows
+from newfound.mixture.projection import unit_rows
 
 _N_NEIGHBOURS = 10
 _MAX_CANDIDATES = 2000

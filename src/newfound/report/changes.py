@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from newfound.files import write_atomically
-from newfound.lineage import Changes
 from newfound.report.page import template
+from newfound.result.lineage import Changes
 
 #: Items that are listed by name; the file of changes has all.
 _MOST_ITEMS = 1000

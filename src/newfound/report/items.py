@@ -14,7 +14,7 @@ from newfound.report.map import Map, draw_map, sample_rows
 from newfound.report.sprites import COLUMNS, Progress, Sprites, draw_sprites, place_of
 
 if TYPE_CHECKING:
-    from newfound.assignments import Result
+    from newfound.result.result import Result
 
 #: Items on a page; a larger collection is sampled. Pictures take more room than points.
 MAX_ITEMS = {"pictures": 12_000, "texts": 20_000, "features": 20_000}

@@ -34,7 +34,7 @@ from newfound.report.items import Items
 from newfound.report.sprites import COLUMNS, Progress, Sprites
 
 if TYPE_CHECKING:
-    from newfound.assignments import Result
+    from newfound.result.result import Result
 
 #: Rows of the lists; the page says how many there are beyond.
 MAX_SUSPECTS = 36

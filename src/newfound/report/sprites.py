@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from newfound.data.pictures import PictureError, read_picture, square_pixels
 from newfound.errors import require
-from newfound.pictures import PictureError, read_picture, square_pixels
 
 Progress = Callable[[int, int], object]
 Tiles = npt.NDArray[np.uint8]

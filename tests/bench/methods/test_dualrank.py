@@ -20,16 +20,16 @@ from newfound.bench.methods.dualrank import (
     similarities,
 )
 from newfound.bench.methods.rankstats import branch_loss, consistency_weight
-from newfound.deep.backbone import load_backbone
 from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.method import Batch
-from newfound.deep.network import Network
+from newfound.deep.network.backbone import load_backbone
+from newfound.deep.network.head import Network
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import LAST
-from newfound.demo import DIGITS
 from newfound.errors import InputError
 from newfound.metrics import discovery_scores
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

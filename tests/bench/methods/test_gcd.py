@@ -6,14 +6,14 @@ import torch
 
 from newfound.bench.methods import gcd as module
 from newfound.bench.methods.gcd import GCD
+from newfound.bench.rivals import brent_search
 from newfound.deep.method import Contrast
 from newfound.deep.trainer import train
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.kmeans import SemiSupervisedKMeans
-from newfound.mixture.rivals import brent_search
-from newfound.projection import Projection, unit_rows
+from newfound.mixture.projection import Projection, unit_rows
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

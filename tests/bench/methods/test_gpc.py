@@ -7,9 +7,9 @@ import torch
 from newfound.bench.methods.gpc import GPC
 from newfound.deep import estep
 from newfound.deep.trainer import train
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

@@ -9,9 +9,9 @@ import torch
 from newfound.bench import method as base
 from newfound.bench.methods.gpc_literal import GPCLiteral
 from newfound.deep.settings import Settings
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

@@ -7,9 +7,9 @@ from sklearn.cluster import KMeans as ScikitKMeans
 
 from newfound.bench.methods.kmeans import KMeans
 from newfound.bench.start import start_features
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
-from newfound.projection import Projection
+from newfound.mixture.projection import Projection
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

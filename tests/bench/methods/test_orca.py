@@ -16,8 +16,8 @@ from newfound.deep.method import Batch
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import LAST
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

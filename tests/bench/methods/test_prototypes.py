@@ -7,10 +7,10 @@ import torch
 from newfound.bench.methods.gpc import GPC
 from newfound.bench.methods.prototypes import OtherPrototypes
 from newfound.deep.estep import find_clusters, mixture_space
-from newfound.demo import DIGITS
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.kmeans import SemiSupervisedKMeans
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

@@ -19,9 +19,9 @@ from newfound.bench.methods.rankstats import (
 )
 from newfound.deep.method import Batch
 from newfound.deep.settings import Settings
-from newfound.demo import DIGITS
 from newfound.errors import InputError
 from newfound.metrics import discovery_scores
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

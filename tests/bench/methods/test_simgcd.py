@@ -17,8 +17,8 @@ from newfound.bench.methods.simgcd import (
 )
 from newfound.deep.method import Batch, mixed_contrast
 from newfound.deep.settings import Settings
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

@@ -14,8 +14,8 @@ from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.method import Batch
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import LAST
-from newfound.demo import DIGITS
 from newfound.metrics import discovery_scores
+from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
 

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.arrays import Ints
-from newfound.deep.cache import cache_pictures
+from newfound.data.pictures import square_pixels
+from newfound.deep.images.cache import cache_pictures
 from newfound.errors import InputError, require
 from newfound.files import whole_file
-from newfound.pictures import square_pixels
 
 Progress: TypeAlias = Callable[[int, int], object]
 

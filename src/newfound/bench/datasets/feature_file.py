@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.bench.datasets.dataset import DataSet
+from newfound.data.features import load_features
 from newfound.errors import InputError
-from newfound.features import load_features
 
 
 def load_feature_file(path: Path) -> DataSet:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.arrays import Ints
+from newfound.data.pictures import PICTURE_SUFFIXES
 from newfound.errors import InputError
-from newfound.pictures import PICTURE_SUFFIXES
 
 #: Names of class folders, sorted → the names of all classes in the official order, and the place
 #: of each folder among them; -1 for a folder that is left out.

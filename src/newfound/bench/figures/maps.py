@@ -11,7 +11,7 @@ from newfound.bench.figures.canvas import COLOURS, GREY, new_figure
 from newfound.bench.figures.runs import Runs, Study, describe, describe_k
 from newfound.bench.splits import Split
 from newfound.errors import InputError, require
-from newfound.projection import unit_rows
+from newfound.mixture.projection import unit_rows
 from newfound.report.map import EXTENT, draw_map, sample_rows
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from newfound.arrays import Floats, Ints
 from newfound.bench.case import Case, Record
 from newfound.bench.datasets import DataSet, load_dataset
 from newfound.bench.datasets.sources import SOURCES
-from newfound.bench.layout import PLAIN
 from newfound.bench.methods import find_method
 from newfound.bench.plan import (
     bench_settings,
@@ -28,6 +27,7 @@ from newfound.bench.results import read_records
 from newfound.bench.run import rows_of
 from newfound.bench.splits import Split, make_split
 from newfound.bench.start import start_features
+from newfound.bench.tables.layout import PLAIN
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 

@@ -9,7 +9,7 @@ import numpy as np
 from newfound.arrays import Doubles, Floats
 from newfound.bench.figures.canvas import COLOURS, DASHES, mark_directions, new_figure
 from newfound.bench.figures.runs import Runs, Study
-from newfound.projection import Projection
+from newfound.mixture.projection import Projection
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
+from newfound.bench.rivals import brent_search
 from newfound.bench.start import to_cluster
 from newfound.deep.estep import mixture_for
 from newfound.deep.method import Contrast
 from newfound.mixture.kmeans import SemiSupervisedKMeans
-from newfound.mixture.rivals import brent_search
 
 #: τ of the self-supervised term in the authors' code; the supervised term has 0.07.
 TEMPERATURE = 1.0
@@ -29,7 +29,7 @@ class GCD(BenchMethod):
     Departures
     ----------
     - Batches hold exactly 64 labelled and 64 unlabelled images, the authors' only in expectation.
-    - Brent's search runs over log K, in its favour (see `newfound.mixture.rivals.brent_search`),
+    - Brent's search runs over log K, in its favour (see `newfound.bench.rivals.brent_search`),
       and on 128 principal directions.
     - `n_starts` starts of k-means: the authors have 100, the default here too.
     """

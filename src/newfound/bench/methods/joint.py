@@ -20,7 +20,7 @@ from newfound.deep.estep import Clusters, find_clusters
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import prototypes_of
-from newfound.mixture.counting import CategoryCount
+from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
 

@@ -10,7 +10,7 @@ from newfound.deep.method import PrototypicalContrast
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
-from newfound.mixture.counting import CategoryCount
+from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
 Clustering = Literal["dbscan", "ward", "kmeans"]

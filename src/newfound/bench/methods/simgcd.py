@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cross_entropy
 from newfound.bench.method import Classifier, ClassifierLearner
 from newfound.deep.method import Batch, mixed_contrast
-from newfound.deep.network import ProjectionHead
+from newfound.deep.network.head import ProjectionHead
 from newfound.deep.settings import Settings
 
 #: τ of InfoNCE in the authors' code; the supervised term has 0.07.

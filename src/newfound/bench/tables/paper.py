@@ -1,0 +1,264 @@
+"""The tables of the paper: which rows and columns each has, and which runs belong into a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from newfound.bench.tables.layout import DATASETS, METHODS, PAPER, Column, Layout, Row, Where
+
+_VAZE: Where = {"method": "gcd", "known_k": False, "pca": False}
+_GPC: Where = {"method": "gpc", "known_k": False, "pca": True}
+_GENERIC = ("cifar10", "cifar100", "imagenet100")
+_FINE = ("cub", "cars", "aircraft")
+_COUNTED = (*_GENERIC, "cub", "cars")
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _title(dataset: str) -> str:
+    return str(DATASETS[dataset]["title"])
+
+
+def _scores(group: str, where: Where, paper: str) -> list[Column]:
+    names = ("All", "Old", "New")
+    return [
+        Column(group, name, where, paper, name.lower(), place) for place, name in enumerate(names)
+    ]
+
+
+def _scores_on(datasets: Iterable[str]) -> tuple[Column, ...]:
+    return tuple(
+        column for name in datasets for column in _scores(_title(name), {"dataset": name}, name)
+    )
+
+
+def _on(datasets: Iterable[str], group: str, show: str) -> tuple[Column, ...]:
+    return tuple(Column(group, _title(name), {"dataset": name}, name, show) for name in datasets)
+
+
+def _variants(method: str, known_k: bool, **where: Any) -> list[tuple[str, str, Where]]:
+    """What a method is run as: PCA in words, key of the paper, fields of the case."""
+    base = {"method": method, "known_k": known_k, **where}
+    key = f"{method} {'known' if known_k else 'unknown'}"
+    if not METHODS[method][1]:
+        return [("no", key, base)]
+    return [("no", key, base | {"pca": False}), ("yes", f"{key} pca", base | {"pca": True})]
+
+
+def _main(
+    name: str, datasets: Iterable[str], *, spread: bool = False, numbered: bool = True
+) -> Layout:
+    """Every method, with K known and unknown, with PCA and without."""
+    figures = PAPER[name]["rows"]
+    numbers = {key: f"({number})" for number, key in enumerate(figures, start=1)}
+    first = 0 if numbered else 1
+    rows = tuple(
+        Row(
+            (numbers.get(key, ""), METHODS[method][0], _yes(known_k), pca)[first:],
+            where,
+            key if key in figures else "",
+            ruled=method == "kmeans" and not known_k and pca == "no",
+        )
+        for known_k in (True, False)
+        for method in METHODS
+        for pca, key, where in _variants(method, known_k)
+    )
+    stub = ("No.", "Method", "Known K", "PCA")[first:]
+    return Layout(name, stub, rows, _scores_on(datasets), figures, spread=spread)
+
+
+def _splits() -> Layout:
+    """Classes and images: the paper's and the field's, and those of our records."""
+    figures = {
+        name: {
+            "n_known": [str(facts["n_known"])],
+            "n_novel_true": [str(facts["n_novel"])],
+            **{size: [_size(facts, size)] for size in ("n_labelled", "n_unlabelled")},
+        }
+        for name, facts in DATASETS.items()
+    }
+    rows = tuple(Row((_title(name),), {"dataset": name}, name) for name in DATASETS)
+    columns = tuple(
+        Column(group, title, {}, show, show)
+        for group, title, show in (
+            ("Classes", "labelled", "n_known"),
+            ("Classes", "unlabelled", "n_novel_true"),
+            ("Images", "|D^l|", "n_labelled"),
+            ("Images", "|D^u|", "n_unlabelled"),
+        )
+    )
+    return Layout("2", ("Data set",), rows, columns, figures, block="all")
+
+
+def _size(facts: Mapping[str, Any], size: str) -> str:
+    return f"{facts[size] / 1000:.1f}k" if facts["rounded"] else f"{facts[size]:,}"
+
+
+def _first_guesses(name: str, guesses: Iterable[int], *, labelled_only: bool) -> Layout:
+    """K^n from different K^n_init, and from none at all."""
+    figures = PAPER[name]["rows"]
+    rows = []
+    for dataset, line in figures.items():
+        known, novel = line["known"][0], line["novel"][0]
+        where = {"dataset": dataset}
+        if labelled_only:
+            where["labelled_only"] = f"{known}/{novel}"
+        rows.append(Row((_title(dataset), known, novel), where, dataset))
+    columns = [] if labelled_only else [Column("", "Vaze et al.", _VAZE, "vaze", "n_novel")]
+    columns += [
+        Column("GPC, K^n_init =", str(k), {**_GPC, "k_init": k}, str(k), "n_novel") for k in guesses
+    ]
+    columns.append(Column("GPC, K^n_init =", "none given", _GPC, "", "n_novel"))
+    return Layout(name, ("Data set", "K^l", "True K^n"), tuple(rows), tuple(columns), figures)
+
+
+def _longer_training() -> Layout:
+    gcd = {"method": "gcd", "known_k": True, "pca": False}
+    rows = (
+        Row(("Vaze et al. (GCD)",), gcd, "gcd"),
+        Row(("Vaze et al. (GCD), epochs × 1.5",), gcd, "gcd longer", longer=True),
+        Row(("GPC",), {**_GPC, "known_k": True}, "gpc"),
+    )
+    columns = []
+    for name in ("cub", "imagenet100"):
+        columns += _scores(_title(name), {"dataset": name}, name)
+        columns.append(Column(_title(name), "seconds", {"dataset": name}, "", "seconds"))
+    return Layout("6", ("Method",), rows, tuple(columns), PAPER["6"]["rows"])
+
+
+def _prototypes() -> Layout:
+    titles = {
+        "dbscan": "DBSCAN (Ester et al.)",
+        "ward": "Ward (Murtagh et al.)",
+        "kmeans": "semi-supervised k-means (Vaze et al.)",
+        "mixture": "mixture (GPC)",
+    }
+    rows = tuple(
+        Row((title, _yes(known_k)), {**_GPC, "known_k": known_k, "prototypes": key}, key)
+        for key, title in titles.items()
+        for known_k in (True, False)
+    )
+    columns = _on(("cub", "imagenet100", "cars"), "All", "all")
+    return Layout("7a", ("Prototypes by", "Known K"), rows, columns, PAPER["7a"]["rows"])
+
+
+def _joint() -> Layout:
+    others = ("rankstats", "dualrank", "gcd")
+    rows = tuple(
+        Row(
+            (f"{METHODS[name][0]} with our mixture",),
+            {"method": name, "known_k": False, "joint": True},
+            name,
+        )
+        for name in others
+    )
+    columns = _on(("cub", "imagenet100", "cars"), "All", "all")
+    figures = PAPER["7b"]["rows"]
+    return Layout("7b", ("Method",), (*rows, Row(("GPC",), _GPC, "gpc")), columns, figures)
+
+
+def _finished_features() -> Layout:
+    rows = [
+        Row(("Truth",), {}, "truth", "n_novel_true"),
+        Row(("Vaze et al. (GCD)",), _VAZE, "vaze", ruled=True),
+    ]
+    for name in ("rankstats", "dualrank", "gcd"):
+        where = {"method": name, "known_k": True} | ({"pca": False} if name == "gcd" else {})
+        title = f"Our mixture on features of {METHODS[name][0]}"
+        rows.append(Row((title,), where, name, "n_novel_of_mixture", ruled=name == "rankstats"))
+    rows.append(Row(("GPC",), _GPC, "gpc", ruled=True))
+    columns = _on(("cifar100", "cub", "cars", "imagenet100"), "K^n", "n_novel")
+    return Layout("8", ("Representation",), tuple(rows), columns, PAPER["8"]["rows"])
+
+
+def _overlap() -> Layout:
+    rows = tuple(
+        Row((METHODS[name][0], _yes(k)), {"method": name, "known_k": k, "pca": name == "gpc"}, name)
+        for name in ("gcd", "gpc")
+        for k in (True, False)
+    )
+    columns = tuple(
+        column
+        for n in (25, 50, 75)
+        for column in _scores(f"{n} classes shared", {"dataset": "cub", "overlap": n}, str(n))
+    )
+    return Layout("9", ("Method", "Known K"), rows, columns, PAPER["9"]["rows"])
+
+
+def _ratios() -> Layout:
+    rows = (Row(("Vaze et al. (GCD)",), _VAZE, "gcd"), Row(("GPC",), _GPC, "gpc"))
+    figures = PAPER["10"]["rows"]
+    columns = tuple(
+        Column("Old/New", ratio, {"dataset": "cub", "n_old": n_old}, ratio, "n_novel")
+        for ratio in figures["gpc"]
+        for n_old in [int(ratio.partition("/")[0])]
+    )
+    return Layout("10", ("Method",), rows, columns, figures)
+
+
+def _epochs() -> Layout:
+    figures = PAPER["12"]["rows"]
+    columns = [
+        Column("K^n at epoch", epoch, {}, epoch, f"n_novel_by_epoch@{epoch}")
+        for epoch in figures["gpc"]
+    ]
+    columns.append(Column("K^n at epoch", "last", {}, "", "n_novel_by_epoch@0"))
+    rows = (Row(("GPC",), {**_GPC, "dataset": "cub"}, "gpc"),)
+    return Layout("12", ("Method",), rows, tuple(columns), figures, longest=True)
+
+
+def _count_bars() -> Layout:
+    rows = (
+        Row(("GPC",), _GPC, "gpc"),
+        Row(("GPC literal",), {**_GPC, "method": "gpc-literal"}),
+        Row(("Vaze et al. (GCD)",), _VAZE, "gcd"),
+        Row(("Truth",), {}, "truth", "n_novel_true", ruled=True),
+    )
+    columns = _on(_COUNTED, "K^n", "n_novel")
+    return Layout("15", ("Method",), rows, columns, PAPER["15"]["rows"], spread=True)
+
+
+def _pretraining(name: str, datasets: Iterable[str]) -> Layout:
+    rows = tuple(
+        Row(
+            (METHODS[method][0], source, _yes(known_k), pca),
+            where,
+            f"{method} {source}" if known_k and pca == "no" else "",
+            ruled=(source, method, known_k) == ("Target", "orca", True),
+        )
+        for source in ("ImageNet", "Target")
+        for method in ("orca", "gpc")
+        for known_k in (True, False)
+        for pca, _, where in _variants(method, known_k, pretraining=source)
+    )
+    stub = ("Method", "Pretraining", "Known K", "PCA")
+    columns, figures = _scores_on(datasets), PAPER[name]["rows"]
+    return Layout(name, stub, rows, columns, figures, block="model")
+
+
+LAYOUTS = {
+    layout.name: layout
+    for layout in (
+        _main("1", _GENERIC),
+        _splits(),
+        _main("3", _FINE),
+        _main("4", ("herbarium",), numbered=False),
+        _first_guesses("5", (3, 5, 10, 20, 30, 50, 100), labelled_only=False),
+        _longer_training(),
+        _prototypes(),
+        _joint(),
+        _finished_features(),
+        _overlap(),
+        _ratios(),
+        _first_guesses("11", (1, 3, 5, 10, 20, 25, 50), labelled_only=True),
+        _epochs(),
+        _main("13", _GENERIC, spread=True),
+        _main("14", _FINE, spread=True),
+        _count_bars(),
+        _pretraining("16", _GENERIC),
+        _pretraining("17", _FINE),
+    )
+}

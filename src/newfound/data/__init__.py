@@ -1,0 +1,1 @@
+"""What a person has: folders of pictures, tables, files of features."""

@@ -1,0 +1,156 @@
+"""Two views of each image of a batch, as the network takes them: drawn anew, or from a store.
+
+Where only the last block or stage is trained, nearly all of an epoch goes into the frozen part,
+which gives the same output for the same view every time. The store puts a few random views of
+each image through it before training; a batch then takes two of them for each of its images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from newfound.arrays import Ints
+from newfound.deep.engine import share_of
+from newfound.deep.images.extraction import CHUNK, SHARE_OF_MEMORY, free_memory
+from newfound.deep.images.feed import Feed
+from newfound.deep.images.views import Views, draw
+from newfound.deep.network.backbone import Backbone
+from newfound.errors import InputError
+
+
+class FreshViews:
+    """New random views in every epoch.
+
+    Parameters
+    ----------
+    views : Views
+        How a view is made.
+    feed : Feed
+        The images.
+    fabric : Fabric
+        The engine; each process works on its share of a batch.
+    seed : int
+        Of the draws, together with epoch and batch.
+    """
+
+    past_frozen_part = False
+
+    def __init__(self, views: Views, feed: Feed, fabric: Fabric, *, seed: int) -> None:
+        self._views, self._feed, self._fabric, self._seed = views, feed, fabric, seed
+
+    def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
+        """Views of one batch after the other, (2·m, 3, s, s): all first ones, then all second.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_batches, n)
+            Images of the whole batches.
+        epoch : int
+            What the draws are keyed by.
+        """
+        mine = share_of(np.arange(rows.shape[1]), self._fabric)
+        for i, images in enumerate(self._feed.batches(rows[:, mine])):
+            draws = draw(rows.shape[1], seed=self._seed, epoch=epoch, batch=i)[:, mine]
+            two = self._views.random(torch.cat([images, images]), np.concatenate(draws))
+            if two.device.type == "cuda":
+                two = two.contiguous(memory_format=torch.channels_last)
+            yield two
+
+
+class StoredViews:
+    """A few random views of every image, behind the frozen part.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        With a frozen part.
+    views : Views
+        How a view is made.
+    feed : Feed
+        The images.
+    fabric : Fabric
+        The engine; each process keeps the views of all images.
+    n_views : int
+        Views of each image, at least 2.
+    seed : int
+        Of the views, and of the choice among them.
+    """
+
+    past_frozen_part = True
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        views: Views,
+        feed: Feed,
+        fabric: Fabric,
+        *,
+        n_views: int,
+        seed: int,
+    ) -> None:
+        if n_views < 2:
+            raise InputError(f"n_stored_views is 0, or at least 2; got {n_views}.")
+        if not backbone.is_split:
+            raise InputError(
+                f"n_stored_views={n_views} needs a network of which a part is frozen; all of "
+                f"{backbone.name} is trained, or its parts cannot be told. Set n_stored_views=0."
+            )
+        self._fabric, self._n_views, self._seed = fabric, n_views, seed
+        chunk = CHUNK.get(fabric.device.type, 64)
+        rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
+        stored: Tensor | None = None  # (n, n_views, ...)
+        was_training = backbone.training
+        backbone.eval()
+        with torch.no_grad(), fabric.autocast():
+            for i, images in enumerate(feed.batches(rows)):
+                all_draws = draw(len(images), seed=seed, epoch=0, batch=i, n_views=n_views)
+                for view, draws in enumerate(all_draws):
+                    seen = _compact(backbone.before(views.random(images, draws)))
+                    if stored is None:
+                        _check_room(seen, len(feed), n_views)
+                        stored = seen.new_empty((len(feed), n_views, *seen.shape[1:]))
+                    stored[rows[i][0] : rows[i][-1] + 1, view] = seen
+        backbone.train(was_training)
+        assert stored is not None  # training needs images
+        self._inputs = stored
+
+    def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
+        """Inputs of the trained part of one batch after the other, (2·m, ...).
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_batches, n)
+            Images of the whole batches.
+        epoch : int
+            What the choice of views is keyed by.
+        """
+        rng = np.random.default_rng([self._seed, epoch, 1])  # another one than for batches
+        first = rng.integers(self._n_views, size=rows.shape)
+        second = (first + rng.integers(1, self._n_views, size=rows.shape)) % self._n_views
+        mine = share_of(np.arange(rows.shape[1]), self._fabric)
+        chosen = np.stack([first, second], axis=1)[:, :, mine].reshape(len(rows), -1)
+        images = np.tile(rows[:, mine], (1, 2))
+        index = torch.from_numpy(np.stack([images, chosen], axis=1)).to(self._inputs.device)
+        for image, view in index:
+            yield self._inputs[image, view].float()
+
+
+def _compact(inputs: Tensor) -> Tensor:
+    """Half precision on a GPU, where the network computes in bf16 anyway."""
+    return inputs.half() if inputs.device.type == "cuda" else inputs
+
+
+def _check_room(first: Tensor, n_images: int, n_views: int) -> None:
+    need = first[0].numel() * first.element_size() * n_images * n_views
+    room = SHARE_OF_MEMORY * free_memory(first.device)
+    if need > room:
+        raise InputError(
+            f"{n_views} stored views take {need / 2**30:.1f} GiB, more than the "
+            f"{room / 2**30:.1f} GiB to spare. Set n_stored_views lower, or 0 to draw new views "
+            "in every epoch."
+        )

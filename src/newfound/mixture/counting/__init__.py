@@ -1,0 +1,1 @@
+"""How many novel categories there are."""

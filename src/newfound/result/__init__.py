@@ -1,0 +1,1 @@
+"""What a run is: its result, its record, its folder."""

@@ -1,0 +1,1 @@
+"""A result in the formats of other tools."""

@@ -1,0 +1,197 @@
+"""A fitted mixture in two files: numbers as safetensors, everything else as JSON.
+
+Nothing is pickled, so that to read a model is never to run what is in it. What comes back predicts
+the same as what was saved, to the last bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound._version import __version__
+from newfound.errors import InputError, require
+from newfound.files import read_json, write_atomically, write_json
+from newfound.mixture.counting.count import CategoryCount
+from newfound.mixture.estimator import Pass, SplitMergeMixture
+from newfound.mixture.prior import NIWPrior
+from newfound.mixture.projection import Projection
+from newfound.mixture.split_merge import Move
+
+NUMBERS, WORDS = "mixture.safetensors", "mixture.json"
+
+#: Counted up when files of another make cannot be read any more.
+_FORMAT = 1
+
+_ARRAYS = (
+    *["labels_", "means_", "covariances_", "weights_", "prototypes_", "offsets_"],
+    "stability_",
+)
+_VALUES = (
+    *["n_known_", "n_novel_", "n_components_", "n_directions_", "n_features_in_", "n_iter_"],
+    *["converged_", "_spherical_variance", "_n_features_out"],
+)
+_PROJECTION_ARRAYS = ("mean_", "components_", "explained_variance_ratio_")
+_PRIOR = ("m", "kappa", "nu", "psi")
+
+
+def save_mixture(mixture: SplitMergeMixture, folder: Path, *, encoder: dict[str, Any]) -> None:
+    """Write a fitted mixture.
+
+    Parameters
+    ----------
+    mixture : SplitMergeMixture
+        Fitted. Its `callback` is not kept, and its `random_state` only if it is a number.
+    folder : Path
+        Where the two files go; made if need be.
+    encoder : dict
+        Where its features came from, in plain values.
+    """
+    save = require("safetensors.numpy", "train").save
+    write_atomically(folder / NUMBERS, save(_numbers_of(mixture)))
+    write_json(folder / WORDS, {**_words_of(mixture), "encoder": encoder})
+
+
+def load_mixture(folder: Path) -> tuple[SplitMergeMixture, dict[str, Any]]:
+    """Read what `save_mixture` wrote.
+
+    Parameters
+    ----------
+    folder : Path
+        With the two files.
+
+    Returns
+    -------
+    mixture : SplitMergeMixture
+        Fitted.
+    encoder : dict
+        Where its features came from.
+
+    Raises
+    ------
+    InputError
+        If a file is missing, damaged, or of another format.
+    """
+    for name in (NUMBERS, WORDS):
+        if not (folder / name).is_file():
+            raise InputError(f"There is no model in {folder}: {name} is missing.")
+    words = read_json(folder / WORDS)
+    if not isinstance(words, dict) or words.get("format") != _FORMAT:
+        raise InputError(
+            f"{folder / WORDS} is of no format that newfound {__version__} reads. "
+            "Run newfound into a new folder."
+        )
+    try:
+        return _mixture_from(_read_numbers(folder / NUMBERS), words), words["encoder"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"The model in {folder} is damaged ({error}). Run newfound into a new folder."
+        ) from error
+
+
+def _read_numbers(path: Path) -> dict[str, npt.NDArray[Any]]:
+    safetensors = require("safetensors", "train")
+    try:
+        numbers: dict[str, npt.NDArray[Any]]
+        numbers = require("safetensors.numpy", "train").load(path.read_bytes())
+    except safetensors.SafetensorError as error:
+        raise InputError(f"{path} is damaged ({error}). Run newfound into a new folder.") from error
+    return numbers
+
+
+# -------------------------------------------------------------------------------------- to files
+
+
+def _numbers_of(mixture: SplitMergeMixture) -> dict[str, npt.NDArray[Any]]:
+    """All arrays, by name."""
+    projection = mixture.projection_
+    numbers = {name: getattr(mixture, name) for name in _ARRAYS}
+    numbers |= {f"projection.{name}": getattr(projection, name) for name in _PROJECTION_ARRAYS}
+    numbers |= {f"prior.{name}": getattr(mixture.prior_, name) for name in _PRIOR}
+    if projection.whitening_ is not None:
+        numbers["projection.whitening_"] = projection.whitening_
+    if mixture.prior is not None:
+        numbers |= {f"given_prior.{name}": getattr(mixture.prior, name) for name in _PRIOR}
+    return {name: np.ascontiguousarray(value) for name, value in numbers.items()}
+
+
+def _words_of(mixture: SplitMergeMixture) -> dict[str, Any]:
+    """All that is no array."""
+    classes = mixture.classes_
+    return {
+        "format": _FORMAT,
+        "version": __version__,
+        "settings": _plain_settings(mixture),
+        "projection": mixture.projection_.get_params(),
+        "classes": {"type": classes.dtype.str, "names": classes.tolist()},
+        "values": {name: _plain(getattr(mixture, name)) for name in _VALUES},
+        "count": None if mixture.count_ is None else asdict(mixture.count_),
+        "history": [asdict(done) for done in mixture.history_],
+    }
+
+
+def _plain_settings(mixture: SplitMergeMixture) -> dict[str, Any]:
+    """Settings without those that no file can hold."""
+    settings = {name: _plain(value) for name, value in mixture.get_params(deep=False).items()}
+    if not isinstance(settings["random_state"], int):
+        settings["random_state"] = None
+    if mixture.count is not None:
+        settings["count"] = asdict(mixture.count)
+    return {name: settings[name] for name in settings if name not in ("prior", "callback")}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+# ------------------------------------------------------------------------------------ from files
+
+
+def _mixture_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -> SplitMergeMixture:
+    mixture = SplitMergeMixture(**words["settings"])
+    mixture.set_params(count=_count_from(words["settings"]["count"]))
+    if "given_prior.m" in numbers:
+        mixture.set_params(prior=_prior_from(numbers, "given_prior"))
+    numbers = {"offsets_": np.zeros(len(numbers["prototypes_"])), **numbers}  # older files
+    for name in _ARRAYS:
+        setattr(mixture, name, numbers[name])
+    for name in _VALUES:
+        setattr(mixture, name, words["values"][name])
+    classes = words["classes"]
+    mixture.classes_ = np.array(classes["names"], dtype=np.dtype(classes["type"]))
+    mixture.prior_ = _prior_from(numbers, "prior")
+    mixture.projection_ = _projection_from(numbers, words)
+    mixture.count_ = _count_from(words["count"])
+    mixture.n_novel_interval_ = None if mixture.count_ is None else mixture.count_.interval
+    mixture.history_ = [_pass_from(done) for done in words["history"]]
+    return mixture
+
+
+def _prior_from(numbers: dict[str, npt.NDArray[Any]], name: str) -> NIWPrior:
+    return NIWPrior(**{part: numbers[f"{name}.{part}"] for part in _PRIOR})
+
+
+def _projection_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -> Projection:
+    projection = Projection(**words["projection"])
+    for name in _PROJECTION_ARRAYS:
+        setattr(projection, name, numbers[f"projection.{name}"])
+    projection.whitening_ = numbers.get("projection.whitening_")
+    projection.n_directions_ = projection._n_features_out = len(projection.components_)
+    projection.n_features_in_ = len(projection.mean_)
+    return projection
+
+
+def _count_from(count: dict[str, Any] | None) -> CategoryCount | None:
+    return None if count is None else CategoryCount(**{**count, "interval": (*count["interval"],)})
+
+
+def _pass_from(done: dict[str, Any]) -> Pass:
+    moves = [
+        Move(**{**move, "parents": (*move["parents"],), "children": (*move["children"],)})
+        for move in done["moves"]
+    ]
+    return Pass(**{**done, "moves": moves})

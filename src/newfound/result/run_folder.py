@@ -1,0 +1,241 @@
+"""A run folder: one run, one process at a time, files that are there whole or not at all.
+
+The folder says in ``started.json`` which version, command and data it is for, from the moment a
+run begins. A run that was stopped, by Ctrl-C or by a power cut, leaves a folder in which the same
+command goes on; another command is refused, so that no result is lost by mistake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from newfound._version import __version__
+from newfound.errors import InputError
+from newfound.files import disk_errors, read_json, write_json
+
+STARTED = "started.json"
+RUN = "run.json"
+_LOCK = ".lock"
+_STAGE = ".next"
+
+#: Files that operating systems leave in folders.
+LITTER = frozenset(["Thumbs.db", "desktop.ini"])
+_IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
+
+
+@contextlib.contextmanager
+def staged(folder: Path) -> Iterator[Path]:
+    """A folder to write a whole result to; its files replace the old ones together, at the end.
+
+    A kill before the end leaves the old result. A kill while the files are moved is made good by
+    `finish_staged`: ``run.json`` is written last and moved last, so a stage that has one is whole.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+
+    Yields
+    ------
+    Path
+        Where to write; ``run.json`` last.
+    """
+    stage = folder / _STAGE
+    with disk_errors(folder):
+        (stage / RUN).unlink(missing_ok=True)
+        _remove(stage)
+        stage.mkdir(parents=True)
+        yield stage
+        finish_staged(folder)
+
+
+def finish_staged(folder: Path) -> None:
+    """Move what a whole stage holds to its place, if there is one."""
+    stage = folder / _STAGE
+    if not (stage / RUN).is_file():
+        return
+    files = [path for path in sorted(stage.rglob("*")) if path.is_file() and path != stage / RUN]
+    for path in (*files, stage / RUN):
+        target = folder / path.relative_to(stage)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, target)
+    _remove(stage)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder of this module's own with all that is in it."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            path.rmdir()
+        else:
+            path.unlink()
+    if folder.exists():
+        folder.rmdir()
+
+
+# --------------------------------------------------------------------------------- runs in folders
+
+
+@contextlib.contextmanager
+def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
+    """Begin a run in a folder, or go on with it.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is not there.
+    command : str
+        What is run; a folder is for one command.
+    data : str
+        Fingerprint of what it is run on; a folder is for one collection.
+
+    Yields
+    ------
+    Path
+        The folder, locked until the end.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to, is in use, is no run folder, or one of another
+        version, command or collection.
+    """
+    folder = Path(folder)
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        if (folder / STARTED).exists():
+            _check_same(folder, command, data)
+        else:
+            _check_empty(folder)
+        record_start(folder, command=command, data=data)
+        yield folder
+
+
+@contextlib.contextmanager
+def reopen_run(folder: Path) -> Iterator[Path]:
+    """Lock the folder of a finished run, to change it.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a run of this version.
+
+    Yields
+    ------
+    Path
+        The folder, locked until the end.
+    """
+    check_run(folder)
+    with _locked(folder):
+        yield folder
+
+
+def record_start(folder: Path, *, command: str, data: str) -> None:
+    """Write down what a folder is for."""
+    start = {"version": __version__, "command": command, "data": data}
+    write_json(folder / STARTED, start)
+
+
+def check_run(folder: Path) -> None:
+    """Refuse a folder that holds no finished run, or one of another version.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a run.
+
+    Raises
+    ------
+    InputError
+        With what to do instead.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"There is no run folder {folder}. Check the path.")
+    finish_staged(folder)
+    if not (folder / RUN).is_file():
+        what = (
+            "The run did not finish; give its command again, and it goes on where it stopped."
+            if (folder / STARTED).exists()
+            else "Give the folder that `newfound discover` wrote to (--out)."
+        )
+        raise InputError(f"{folder} holds no finished run: there is no {RUN}. {what}")
+    _check_version(folder, read_json(folder / RUN).get("version", "unknown"))
+
+
+def _check_same(folder: Path, command: str, data: str) -> None:
+    """Refuse to go on with another run."""
+    before = read_json(folder / STARTED)
+    _check_version(folder, before.get("version", "unknown"))
+    if before.get("command") != command:
+        raise InputError(
+            f"{folder} holds a run of `newfound {before.get('command')}`, not of `newfound "
+            f"{command}`. Choose another folder."
+        )
+    if before.get("data") != data:
+        raise InputError(
+            f"{folder} holds a run on another collection. Choose another folder, or, to add items "
+            f"to that run, use `newfound update {folder}`."
+        )
+
+
+def _check_version(folder: Path, version: str) -> None:
+    """Refuse another major or minor version."""
+    if version.split(".")[:2] != __version__.split(".")[:2]:
+        raise InputError(
+            f"{folder} was written by newfound {version}; this is {__version__}. "
+            f"Install newfound=={version} to read it, or run into a new folder."
+        )
+
+
+def _check_empty(folder: Path) -> None:
+    """Refuse to write among files that have nothing to do with a run."""
+    strangers = sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and path.name not in LITTER
+    )
+    if strangers:
+        raise InputError(
+            f"{folder} is not empty (it holds {', '.join(strangers[:3])}) and is no run folder. "
+            "Choose a new or an empty folder."
+        )
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Keep a second process out. The system drops the lock of a process that dies.
+
+    On systems without `fcntl`, and file systems that know no locks, nothing is locked.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with disk_errors(folder):
+        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in _IN_USE:
+                raise _in_use(folder, os.pread(handle, 100, 0)) from error
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _in_use(folder: Path, owner: bytes) -> InputError:
+    process = owner.decode("ascii", "replace").strip()
+    who = f"process {process}" if process else "another process"
+    return InputError(
+        f"{folder} is in use by {who}. Wait until that is done, or choose another folder."
+    )

@@ -1,0 +1,1 @@
+"""The jobs of the commands: discover, predict, update, train, embed."""

@@ -1,0 +1,590 @@
+"""The commands, mostly inside this process."""
+
+import csv
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pytest
+import typer
+from PIL import Image
+from sklearn.datasets import load_digits
+from typer.testing import CliRunner
+
+import newfound
+from newfound.__main__ import main
+from newfound.cli.main import app
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+from newfound.result.result import read_result
+from newfound.workflows.demo import Category, Demo
+
+N = 200
+GREY = "pixels-8x8-grey"
+COMMANDS = [
+    *["count", "train", "pretrain", "discover", "embed", "predict", "update", "report", "export"],
+    "demo",
+]
+#: A network that is trained in a second.
+SMALL = [
+    *["--model", "test_resnet", "--weights", "random", "--image-size", "8", "--crop-min", "1"],
+    *["--crop-max", "1", "--epochs", "1", "--n-labelled-per-batch", "16"],
+    *["--n-unlabelled-per-batch", "16", "--learning-rate", "0.05", "--no-rehearse"],
+]
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments):
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.stdout.split())
+
+
+def fail(*arguments):
+    """The one line that tells what is wrong."""
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)  # nothing that would end in a traceback
+    assert result.stdout == ""
+    (line,) = [line for line in result.stderr.splitlines() if line.strip()]
+    assert line.startswith("newfound: ")
+    return line
+
+
+class Digits:
+    """Some digits; about half of the labels of five classes."""
+
+    X, truth = load_digits(return_X_y=True)
+    half = np.random.default_rng(0).random(len(truth)) < 0.5
+    y = tuple(f"digit {t}" if t < 5 and h else None for t, h in zip(truth, half, strict=True))
+
+    @classmethod
+    def write(cls, folder, rows):
+        folder.mkdir(parents=True)
+        for i in rows:
+            grey = (cls.X[i].reshape(8, 8) * 255 / 16).astype(np.uint8)
+            Image.fromarray(grey).save(folder / f"{i:03d}.png")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_tsne():
+    """The map of the report has tests of its own, and takes long where cores are few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("newfound.report.map._has_tsne", lambda: False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    """`pictures`, one of them broken, with `labels.csv`; `more` pictures; a file of features."""
+    root = tmp_path_factory.mktemp("digits")
+    Digits.write(root / "pictures", range(N))
+    (root / "pictures" / "broken.png").write_bytes(b"no picture")
+    Digits.write(root / "more", range(N, N + 40))
+    lines = [f"{i:03d}.png,{Digits.y[i]}" for i in range(N) if Digits.y[i] is not None]
+    (root / "labels.csv").write_text("\n".join(["path,label", *lines]))
+    np.savez(root / "f.npz", X=Digits.X[:N], y=np.array([label or "" for label in Digits.y[:N]]))
+    return root
+
+
+@pytest.fixture(scope="module")
+def discovered(root):
+    """A run of discover, with what it printed."""
+    out = root / "run"
+    printed = succeed(
+        *["discover", root / "pictures", "--labels", root / "labels.csv", "--out", out],
+        *["--encoder", GREY, "--no-rehearse"],
+    )
+    return out, printed
+
+
+def read_table(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# ------------------------------------------------------------------------------------ the program
+
+
+def test_version():
+    assert succeed("--version") == f"newfound {newfound.__version__}"
+
+
+def test_help_says_what_the_program_does_and_lists_the_commands():
+    shown = succeed("--help")
+    assert "categories that your labels don't have yet" in shown
+    for command in COMMANDS:
+        assert f" {command} " in shown
+
+
+def test_these_are_all_commands():
+    assert set(typer.main.get_command(app).commands) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_a_help(command):
+    shown = succeed(command, "--help")
+    assert f"Usage: root {command} " in shown
+
+
+def test_without_arguments_the_help_is_shown():
+    assert "Usage:" in run().output
+
+
+@pytest.mark.parametrize("arguments", [["no-such-command"], ["--no-such-option"]])
+def test_unknown_arguments_are_named(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert arguments[0] in result.output
+
+
+def test_the_console_script_is_the_module():
+    (script,) = entry_points(group="console_scripts", name="newfound")
+    assert script.load() is main
+
+
+def test_python_m_newfound():
+    command = [sys.executable, "-m", "newfound", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == f"newfound {newfound.__version__}"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"]])
+def test_help_is_quick_because_it_imports_nothing_heavy(arguments):
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+sys.argv = ["newfound", *{arguments!r}]
+from newfound.__main__ import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 0
+    assert "Usage:" in result.stdout
+    loaded = result.stderr.split()
+    assert "newfound.cli.main" in loaded
+    heavy = ["torch", "torchvision", "timm", "lightning_fabric", "pandas", "matplotlib", "plotly"]
+    assert set(loaded).isdisjoint(heavy)
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_the_pip_command_is_the_answer(missing, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)  # as if it were not installed
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert f"'{missing}'" in caught.value.code
+    assert "pip install 'newfound[cli]'" in caught.value.code
+
+
+def test_without_the_extra_the_exit_status_is_not_zero():
+    program = "import sys; sys.modules['typer'] = None; from newfound.__main__ import main; main()"
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert "pip install 'newfound[cli]'" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_training_without_torch_is_answered_with_the_pip_command(root, tmp_path):
+    program = f"""
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+sys.argv = ["newfound", "train", {str(root / "pictures")!r}, "--out", {str(tmp_path)!r}]
+sys.argv += ["--labels", {str(root / "labels.csv")!r}]
+from newfound.__main__ import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert result.returncode == 2
+    assert "pip install 'newfound[train]'" in result.stderr
+
+
+# --------------------------------------------------------------------------------------- settings
+
+
+def options_of(command):
+    return {
+        option: parameter
+        for parameter in typer.main.get_command(app).commands[command].params
+        for option in parameter.opts
+    }
+
+
+def option(name):
+    return "--" + name.replace("_", "-")
+
+
+@pytest.mark.parametrize("command", ["train", "pretrain"])
+def test_every_setting_is_an_option_with_its_help(command):
+    options = options_of(command)
+    for item in fields(Settings):
+        assert item.metadata["help"] in options[option(item.name)].help
+
+
+@pytest.mark.parametrize(
+    ("command", "base"), [("train", Settings()), ("pretrain", Settings.pretraining())]
+)
+def test_the_options_have_the_values_of_the_settings(command, base):
+    options = options_of(command)
+    for name, value in base.as_dict().items():
+        assert options[option(name)].default == value
+
+
+def other_value(name, value):
+    """A value that a setting may have beside the one that it has."""
+    hint = get_type_hints(Settings)[name]
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)] or [hint]
+    kind = kinds[0] if type(None) in get_args(hint) else hint
+    if get_origin(kind) is Literal:
+        return next(choice for choice in get_args(kind) if choice != value)
+    if kind is bool:
+        return not value
+    if kind is int:
+        return (value or 0) + 3
+    if kind is float:
+        return value / 2 or 0.25
+    return "other"
+
+
+def as_options(settings):
+    for name, value in settings.items():
+        if isinstance(value, bool):
+            yield option(name) if value else option("no_" + name)
+        else:
+            yield from (option(name), str(value))
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What the commands ask the library for, instead of training."""
+    calls = []
+
+    class Pictures(list):
+        skipped = ("one", "another")
+
+    def train_on_pictures(pictures, labels, settings, out, *, pretraining=False):
+        given = {"pictures": pictures, "labels": labels, "out": out}
+        calls.append(SimpleNamespace(**given, settings=settings, pretraining=pretraining))
+        mixture = SimpleNamespace(n_known_=5, n_novel_=3, n_novel_interval_=(2.04, 4.0))
+        return Pictures(range(1234)), SimpleNamespace(mixture=mixture)
+
+    monkeypatch.setattr("newfound.workflows.train.train_on_pictures", train_on_pictures)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("command", "base"), [("train", Settings()), ("pretrain", Settings.pretraining())]
+)
+def test_every_option_reaches_the_training(asked, command, base):
+    wanted = {name: other_value(name, value) for name, value in base.as_dict().items()}
+    succeed(command, "somewhere", *as_options(wanted))
+    assert asked[0].settings.as_dict() == wanted
+    assert all(wanted[name] != value for name, value in base.as_dict().items())
+
+
+def test_train_asks_for_what_was_given(asked):
+    printed = succeed("train", "somewhere", "--labels", "l.csv", "--out", "there")
+    (call,) = asked
+    assert (str(call.pictures), str(call.labels), str(call.out)) == ("somewhere", "l.csv", "there")
+    assert call.settings == Settings()
+    assert not call.pretraining
+    assert (
+        "5 categories were known, 3 new ones were found (90 % interval 2.0 to 4.0) in 1,234 "
+        "pictures; 2 files were skipped." in printed
+    )
+    assert "there/assignments.csv" in printed
+
+
+def test_train_takes_the_letter_of_the_paper_with_changes(asked):
+    succeed("train", "somewhere", "--paper", "--epochs", "7", "--no-flip")
+    assert asked[0].settings == Settings.paper(epochs=7, flip=False)
+
+
+def test_an_option_that_is_given_goes_before_the_paper(asked):
+    succeed("train", "somewhere", "--paper", "--pca", "all", "--projection-head")
+    assert asked[0].settings == Settings.paper(pca="all", projection_head=True)
+
+
+def test_pretrain_reads_no_labels(asked):
+    printed = succeed("pretrain", "somewhere", "--out", "there")
+    (call,) = asked
+    assert call.labels is None
+    assert call.pretraining
+    assert call.settings == Settings.pretraining()
+    assert "newfound train … --weights there/backbone.safetensors" in printed
+
+
+# ----------------------------------------------------------------------------------- the commands
+
+
+def test_count_says_how_many(tmp_path):
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "f.npz", X=X, y=np.where((truth < 5) & (rng.random(1797) < 0.5), truth, -1))
+    printed = succeed("count", tmp_path / "f.npz", "--seed", "1")
+    found = float(re.search(r"5 categories are known; about ([\d.]+) more", printed)[1])
+    assert found == pytest.approx(5, abs=1)
+    assert "90% interval" in printed
+
+
+@pytest.mark.filterwarnings("ignore:The count speaks")
+def test_pretrain_then_train(root, tmp_path):
+    pytest.importorskip("torch").set_num_threads(1)
+    first, second = tmp_path / "pretrained", tmp_path / "run"
+    succeed("pretrain", root / "pictures", "--out", first, *SMALL)
+    weights = first / "backbone.safetensors"
+    printed = succeed(
+        *["train", root / "pictures", "--labels", root / "labels.csv", "--out", second],
+        *[*SMALL, "--weights", weights],
+    )
+    summary = json.loads((second / "run.json").read_text())
+    assert summary["settings"]["weights"] == str(weights)
+    assert f"{summary['n_novel']} new ones were found" in printed
+    assert "in 200 pictures; 1 files were skipped." in printed
+    assert len(read_table(second / "assignments.csv")) == N
+
+
+def test_discover_answers_in_a_sentence_and_leaves_a_report(discovered):
+    out, printed = discovered
+    result = read_result(out)
+    assert result.run["sentence"] in printed
+    assert result.run["trust"] in printed
+    assert f"Report: {out}/report.html. Table: {out}/assignments.csv." in printed
+    assert "<html" in (out / "report.html").read_text(encoding="utf-8")
+    assert len(read_table(out / "assignments.csv")) == N
+
+
+def test_discover_passes_everything_on(monkeypatch):
+    seen = {}
+
+    def discover(source, labels, **options):
+        seen.update(source=str(source), labels=str(labels), **options)
+        raise InputError("enough")
+
+    monkeypatch.setattr("newfound.workflows.discover.discover", discover)
+    options = ["--encoder", "e", "--n-categories", "7", "--train", "--no-rehearse", "--seed", "3"]
+    fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
+    assert callable(seen.pop("progress"))
+    assert str(seen.pop("out")) == "there"
+    assert seen == {
+        **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
+        **{"train": True, "rehearse": False, "seed": 3},
+    }
+
+
+def test_warnings_of_a_run_are_shown(root, tmp_path):
+    y = [label if label in ("digit 0", "digit 1") else "" for label in Digits.y[:N]]
+    np.savez(tmp_path / "f.npz", X=Digits.X[:N], y=np.array(y))
+    printed = succeed("discover", tmp_path / "f.npz", "--out", tmp_path / "run")
+    assert "Mind: Only 2 classes are known" in printed
+
+
+def test_embed_writes_features_for_other_commands(root, tmp_path):
+    out = tmp_path / "features.npz"
+    printed = succeed(
+        *["embed", root / "pictures", "--labels", root / "labels.csv"],
+        *["--out", out, "--encoder", GREY],
+    )
+    assert f"200 × 64 features by {GREY}: {out}" in printed
+    assert "1 files were skipped; the first: no picture in a format that can be read." in printed
+    assert "5 categories are known" in succeed("count", out)
+
+
+def test_predict_writes_a_table(root, discovered, tmp_path):
+    run_folder, _ = discovered
+    (root / "more" / "empty.png").touch()
+    printed = succeed("predict", run_folder, root / "more", "--out", tmp_path / "p.csv")
+    (root / "more" / "empty.png").unlink()
+    rows = read_table(tmp_path / "p.csv")
+    assert [row["id"] for row in rows] == [f"{i:03d}.png" for i in range(N, N + 40)]
+    n_novel = sum(row["kind"] == "novel" for row in rows)
+    assert f"40 items, {n_novel} of them in novel categories: {tmp_path}/p.csv" in printed
+    assert "1 files were skipped." in printed
+    known = set(read_result(run_folder).categories["category"])
+    assert {row["category"] for row in rows} <= known
+
+
+def test_update_says_what_changed_and_leaves_the_old_run(root, discovered, tmp_path):
+    run_folder, _ = discovered
+    before = (run_folder / "assignments.csv").read_bytes()
+    printed = succeed("update", run_folder, root / "more", "--out", tmp_path / "new")
+    assert len(read_result(tmp_path / "new")) == N + 40
+    changes = re.search(r"new/assignments\.csv\. (.*) What changed: (\S+)\.$", printed)
+    assert changes[1].startswith("240 items, 200 before: 40 are new, 0 are gone,")
+    assert "<html" in Path(changes[2]).read_text(encoding="utf-8")
+    assert (tmp_path / "new" / "report.html").exists()
+    assert (run_folder / "assignments.csv").read_bytes() == before
+
+
+def test_report_draws_the_page_again(discovered):
+    run_folder, _ = discovered
+    page = run_folder / "report.html"
+    page.unlink()
+    assert succeed("report", run_folder) == f"Report: {page}"
+    assert "<html" in page.read_text(encoding="utf-8")
+
+
+def test_export_says_what_was_written(discovered, tmp_path):
+    run_folder, _ = discovered
+    printed = succeed("export", run_folder, "--to", "folders", "--out", tmp_path / "sorted")
+    assert printed == f"Written: {tmp_path / 'sorted'}"
+    assert len(list((tmp_path / "sorted").glob("*/*.png"))) == N
+
+
+def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatch):
+    run_folder, _ = discovered
+    asked = {}
+
+    def run_demo(folder, *, seed, epochs, progress):
+        progress("Training", 1, 2)
+        asked.update(folder=folder, seed=seed, epochs=epochs)
+        categories = [
+            Category("3", "known", 180, "digit 3", 0.987),
+            Category("new-001", "novel", 171, "digit 7", 1.0),
+        ]
+        result = read_result(run_folder)
+        return Demo(tmp_path, result, categories, 0.9, "In truth there are 5 new ones.")
+
+    monkeypatch.setattr("newfound.workflows.demo.run_demo", run_demo)
+    printed = succeed("demo", "--seed", "5", "--epochs", "2", "--out", "there")
+    assert asked == {"folder": Path("there"), "seed": 5, "epochs": 2}
+    for shown in ("new-001", "novel", "171", "digit 7", "99%", "In truth there are 5 new ones."):
+        assert shown in printed
+    assert read_result(run_folder).run["sentence"] in printed
+    assert (tmp_path / "report.html").exists()
+
+
+# --------------------------------------------------------------------------- what cannot be done
+
+
+BAD = {
+    "count: no file": (["count", "{tmp}/none.npz"], "There is no file"),
+    "count: no archive": (["count", "{root}/labels.csv"], r"is no \.npz archive"),
+    "train: no folder": (["train", "{tmp}/none"], "none"),
+    "train: features": (["train", "{root}/f.npz"], "needs a folder of pictures"),
+    "train: no labels": (["train", "{root}/pictures"], "None of the 201 pictures has a label"),
+    "train: no table": (["train", "{root}/pictures", "--labels", "{tmp}/no.csv"], r"no\.csv"),
+    "train: too small": (["train", "{root}/pictures", "--epochs", "0"], "epochs must be at least"),
+    "train: no choice": (
+        ["train", "{root}/pictures", "--pca", "some"],
+        "pca must be one of all, batch, off; got 'some'",
+    ),
+    "train: no model": (
+        ["train", "{root}/pictures", "--labels", "{root}/labels.csv", "--model", "no_such_net"],
+        "has no model 'no_such_net'",
+    ),
+    "pretrain: no folder": (["pretrain", "{tmp}/none"], "none"),
+    "pretrain: too small": (["pretrain", "{root}/pictures", "--image-size", "0"], "image_size"),
+    "discover: no source": (["discover", "{tmp}/none"], "none"),
+    "discover: too few": (["discover", "{root}/f.npz", "--n-categories", "4"], "n_categories is 4"),
+    "discover: seed": (["discover", "{root}/f.npz", "--seed", "-1"], "seed must be"),
+    "discover: run among pictures": (
+        [
+            *["discover", "{root}/pictures", "--labels", "{root}/labels.csv"],
+            *["--encoder", GREY, "--out", "{root}/pictures/run"],
+        ],
+        "lies in the folder of pictures",
+    ),
+    "discover: pixels": (
+        ["discover", "{root}/pictures", "--train", "--encoder", "pixels"],
+        "Pixels cannot be trained",
+    ),
+    "discover: folder in use": (
+        ["discover", "{root}/f.npz", "--out", "{root}"],
+        "is no run folder",
+    ),
+    "embed: features": (["embed", "{root}/f.npz"], "holds features already"),
+    "embed: no folder": (["embed", "{tmp}/none"], "none"),
+    "embed: no encoder": (
+        ["embed", "{root}/more", "--encoder", "pixels-none"],
+        "The encoder is 'pixels-none'",
+    ),
+    "predict: no run": (["predict", "{tmp}/none", "{root}/more"], "There is no run folder"),
+    "predict: other kind": (["predict", "{root}/run", "{root}/f.npz"], "Give pictures"),
+    "predict: nowhere": (
+        ["predict", "{root}/run", "{root}/more", "--out", "{root}/f.npz/p.csv"],
+        "cannot be written to",
+    ),
+    "update: no run": (["update", "{root}/more", "{root}/more"], "no finished run"),
+    "update: other kind": (["update", "{root}/run", "{root}/f.npz"], "Give pictures"),
+    "report: no run": (["report", "{tmp}/none"], "There is no run folder"),
+    "export: no run": (
+        ["export", "{tmp}/none", "--to", "csv", "--out", "{tmp}/a.csv"],
+        "There is no run folder",
+    ),
+    "export: no format": (
+        ["export", "{root}/run", "--to", "excel", "--out", "{tmp}/a"],
+        "There is no format 'excel'",
+    ),
+    "export: taken": (
+        ["export", "{root}/run", "--to", "csv", "--out", "{root}/labels.csv"],
+        r"labels\.csv",
+    ),
+    "demo: too small": (["demo", "--epochs", "0", "--out", "{tmp}/demo"], "epochs must be at leas"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_a_person_can_mend_is_one_line_and_exit_code_2(
+    case, root, discovered, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # for the default of --out
+    arguments, message = BAD[case]
+    line = fail(*[argument.format(root=root, tmp=tmp_path) for argument in arguments])
+    assert re.search(message, line)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied", "/x"), OSError("full")])
+def test_errors_of_the_system_are_one_line(monkeypatch, error):
+    def read_result(run):
+        raise error
+
+    monkeypatch.setattr("newfound.result.result.read_result", read_result)
+    assert fail("report", "run") == f"newfound: {error}"
+
+
+WORK = {
+    "count": ("newfound.data.features.load_features", ["f.npz"]),
+    "train": ("newfound.workflows.train.train_on_pictures", ["pictures"]),
+    "pretrain": ("newfound.workflows.train.train_on_pictures", ["pictures"]),
+    "discover": ("newfound.workflows.discover.discover", ["pictures"]),
+    "embed": ("newfound.workflows.embed.embed", ["pictures"]),
+    "predict": ("newfound.workflows.discover.predict", ["run", "more"]),
+    "update": ("newfound.workflows.discover.update", ["run", "more"]),
+    "report": ("newfound.result.result.read_result", ["run"]),
+    "export": ("newfound.result.result.read_result", ["run", "--to", "csv", "--out", "a.csv"]),
+    "demo": ("newfound.workflows.demo.run_demo", []),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_ctrl_c_is_exit_code_2_and_a_hint(command, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    work, arguments = WORK[command]
+    monkeypatch.setattr(work, interrupt)
+    line = fail(command, *arguments)
+    assert line == "newfound: stopped. Run the same command again to go on."
+
+
+def test_an_error_of_the_program_itself_is_not_hidden(monkeypatch):
+    def read_result(run):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("newfound.result.result.read_result", read_result)
+    result = run("report", "run")
+    assert isinstance(result.exception, ZeroDivisionError)

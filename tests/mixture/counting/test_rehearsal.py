@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from newfound import SplitMergeMixture
+from newfound.errors import InputError
+from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
+
+
+@pytest.fixture(scope="module")
+def digits():
+    X, truth = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    return X, np.where((truth < 6) & (rng.random(len(truth)) < 0.5), truth, -1)
+
+
+@pytest.mark.parametrize("design", ["hidden", "labelled"])
+def test_hidden_digits_come_out_as_one_component_each(digits, design):
+    told = []
+    mixture = SplitMergeMixture(random_state=0)
+    found = rehearse(
+        mixture, *digits, design=design, n_draws=3, random_state=0, callback=told.append
+    )
+    assert told == [1, 2, 3]
+    np.testing.assert_array_equal(found.n_hidden, 3)
+    assert found.ratios == pytest.approx(1, abs=0.45)
+    assert not hasattr(mixture, "labels_")  # the settings were copied
+
+
+def test_same_seed_same_draws(digits):
+    first, second = (
+        rehearse(SplitMergeMixture(), *digits, design="labelled", n_draws=2, random_state=5)
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.n_components, second.n_components)
+
+
+def test_over_segmentation_is_corrected_and_the_interval_is_an_order_statistic():
+    ratios = np.linspace(1.5, 2.5, 19)
+    rehearsal = Rehearsal("hidden", np.full(19, 10), 10 * ratios)
+    corrected, interval = rehearsal.correct(20)
+    assert corrected == pytest.approx(10)
+    assert interval == pytest.approx((20 / 2.5, 20 / 1.5))
+    narrower = rehearsal.correct(20, level=0.5)[1]
+    assert narrower == pytest.approx((20 / ratios[-5], 20 / ratios[4]))
+
+
+def test_too_few_draws_leave_the_interval_open():
+    rehearsal = Rehearsal("hidden", np.full(5, 10), np.full(5, 10.0))
+    assert rehearsal.correct(20)[1] == (0, np.inf)
+
+
+def test_bad_input(digits):
+    X, y = digits
+    with pytest.raises(InputError, match="at least 4; y names 2"):
+        rehearse(SplitMergeMixture(), X, np.where(y < 2, y, -1))
+    with pytest.raises(InputError, match="design must be"):
+        rehearse(SplitMergeMixture(), X, y, design="both")
+    with pytest.raises(InputError, match="n_draws must be"):
+        rehearse(SplitMergeMixture(), X, y, n_draws=0)

@@ -1,0 +1,140 @@
+"""Features of a collection in a file."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from newfound.data.collection import read_collection
+from newfound.data.features import load_features
+from newfound.encode import encoders as encode
+from newfound.encode.encoders import Encoded
+from newfound.errors import InputError
+from newfound.workflows import embed as embedding
+from newfound.workflows.embed import embed
+
+GREY = "pixels-4x4-grey"
+N = 9
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Nine pictures, of which three have a label, and one that is broken."""
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    pixels = np.random.default_rng(0).integers(0, 256, size=(N, 4, 4), dtype=np.uint8)
+    for i in range(N):
+        Image.fromarray(pixels[i]).save(folder / f"{i}.png")
+    (folder / "3-broken.png").write_bytes(b"no picture")
+    (tmp_path / "labels.csv").write_text("path,label\n0.png,ant\n3-broken.png,bee\n8.png,bee\n")
+    return folder
+
+
+def read(path):
+    with np.load(path, allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def test_features_labels_and_ids_of_the_pictures_that_can_be_read(pictures, tmp_path):
+    out = tmp_path / "f.npz"
+    encoded = embed(pictures, tmp_path / "labels.csv", out, encoder=GREY)
+    arrays = read(out)
+    assert set(arrays) == {"X", "y", "ids"}
+    assert arrays["ids"].tolist() == [f"{i}.png" for i in range(N)]
+    assert arrays["y"].tolist() == ["ant", *[""] * 7, "bee"]
+    expected = [np.asarray(Image.open(pictures / f"{i}.png")).ravel() / 255 for i in range(N)]
+    np.testing.assert_allclose(arrays["X"], expected, atol=1e-6)
+    np.testing.assert_array_equal(encoded.features, arrays["X"])
+    assert encoded.skipped == [(3, "no picture in a format that can be read")]
+    assert encoded.encoder == GREY
+
+
+def test_the_file_is_one_that_other_commands_read(pictures, tmp_path):
+    embed(pictures, tmp_path / "labels.csv", tmp_path / "f.npz", encoder=GREY)
+    X, y = load_features(tmp_path / "f.npz")
+    assert X.shape == (N, 16)
+    assert list(y).count("") == 7
+    collection = read_collection(tmp_path / "f.npz")
+    assert list(collection.y) == ["ant", *[None] * 7, "bee"]
+
+
+def test_class_folders(pictures, tmp_path):
+    (pictures / "cat").mkdir()
+    (pictures / "0.png").rename(pictures / "cat" / "0.png")
+    embed(pictures, None, tmp_path / "f.npz", encoder=GREY)
+    arrays = read(tmp_path / "f.npz")
+    labels = dict(zip(arrays["ids"].tolist(), arrays["y"].tolist(), strict=True))
+    assert labels["cat/0.png"] == "cat"
+    assert labels["1.png"] == ""
+
+
+def test_a_second_run_finds_the_features_beside_the_file(pictures, tmp_path, monkeypatch):
+    out = tmp_path / "new" / "f.npz"
+    embed(pictures, None, out, encoder=GREY)
+    assert sorted(path.name for path in out.parent.iterdir()) == ["f.cache", "f.npz"]
+    before = read(out)
+    out.unlink()
+    decoded = []
+
+    def watch(path, **options):
+        decoded.append(path.name)
+        return original(path, **options)
+
+    original = encode.read_picture
+    monkeypatch.setattr(encode, "read_picture", watch)
+    embed(pictures, None, out, encoder=GREY)
+    assert decoded == ["3-broken.png"]  # tried again
+    for name, values in read(out).items():
+        np.testing.assert_array_equal(values, before[name])
+
+
+def test_progress_is_told(pictures, tmp_path):
+    seen = []
+    embed(pictures, None, tmp_path / "f.npz", encoder=GREY, progress=lambda *s: seen.append(s))
+    assert {step for step, _, _ in seen} == {"Encoding"}
+    assert seen[-1] == ("Encoding", N + 1, N + 1)
+
+
+def test_texts(tmp_path, monkeypatch):
+    (tmp_path / "texts.csv").write_text("id,text,label\na,one,x\nb,two,\nc,three,y\n")
+
+    def encode_texts(texts, *, cache, progress):
+        assert list(texts) == ["one", "two", "three"]
+        assert cache == tmp_path / "f.cache"
+        progress(3, 3)
+        features = np.arange(4, dtype=np.float32).reshape(2, 2)
+        return Encoded(features, np.array([0, 2]), [(1, "no text")], "sentences")
+
+    monkeypatch.setattr(embedding, "encode_texts", encode_texts)
+    encoded = embed(tmp_path / "texts.csv", None, tmp_path / "f.npz")
+    assert encoded.encoder == "sentences"
+    arrays = read(tmp_path / "f.npz")
+    assert arrays["ids"].tolist() == ["a", "c"]
+    assert arrays["y"].tolist() == ["x", "y"]
+    np.testing.assert_array_equal(arrays["X"], [[0, 1], [2, 3]])
+
+
+def test_numbers_as_labels_are_texts_in_the_file(pictures, tmp_path):
+    (tmp_path / "labels.csv").write_text("path,label\n0.png,0\n8.png,5\n")
+    embed(pictures, tmp_path / "labels.csv", tmp_path / "f.npz", encoder=GREY)
+    assert read(tmp_path / "f.npz")["y"].tolist() == ["0", *[""] * 7, "5"]
+
+
+def test_features_are_not_encoded_again(tmp_path):
+    np.savez(tmp_path / "f.npz", X=np.eye(3), y=np.array(["a", "", ""]))
+    with pytest.raises(InputError, match=r"f\.npz holds features already"):
+        embed(tmp_path / "f.npz", None, tmp_path / "again.npz")
+    assert not (tmp_path / "again.npz").exists()
+
+
+def test_a_file_that_is_there_stays_if_something_goes_wrong(pictures, tmp_path):
+    (tmp_path / "f.npz").write_bytes(b"old")
+    with pytest.raises(InputError, match="pixels-0x4"):
+        embed(pictures, None, tmp_path / "f.npz", encoder="pixels-0x4-grey")
+    assert (tmp_path / "f.npz").read_bytes() == b"old"
+
+
+def test_pictures_of_which_none_can_be_read_are_refused(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "broken.png").write_bytes(b"no picture")
+    with pytest.raises(InputError, match=r"broken\.png"):
+        embed(tmp_path / "pictures", None, tmp_path / "f.npz", encoder=GREY)
