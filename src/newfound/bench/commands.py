@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from newfound.bench.methods import NAMES
-from newfound.cli.main import clear_errors, is_given, with_settings
+from newfound.cli.options import clear_errors, is_given, with_settings
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
 

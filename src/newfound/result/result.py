@@ -8,12 +8,11 @@ and no further choice, and it is read back without running anything that is in a
 from __future__ import annotations
 
 import html
-import io
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +20,18 @@ import numpy.typing as npt
 from newfound._version import __version__
 from newfound.arrays import Bools, Doubles, Floats, Ints
 from newfound.data.collection import Collection, Skipped
+from newfound.data.tables import (
+    Table,
+    as_objects,
+    damaged,
+    make_table,
+    read_parquet,
+    unescape_formula,
+    write_csv,
+    write_parquet,
+)
 from newfound.errors import InputError, require
-from newfound.files import read_json, whole_file, write_atomically, write_json
+from newfound.files import read_json, whole_file, write_json
 from newfound.mixture.acceptance import Proposals
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rows import row_blocks, row_keys, squared_distances
@@ -30,8 +39,6 @@ from newfound.mixture.split_merge import SMALLEST_HALF, Components, Rules, split
 from newfound.result.lineage import highest_number, novel_ids
 from newfound.result.model_file import load_mixture, save_mixture
 from newfound.result.run_folder import RUN, check_run, staged
-
-Table: TypeAlias = Any  # a pandas.DataFrame
 
 #: Items named for each category, nearest to the prototype or least sure.
 N_EXAMPLES = 6
@@ -41,9 +48,6 @@ ENOUGH_LABELS = 20
 SEPARATOR = "; "
 #: Hidden classes that come back as this many components each, or as the inverse, are found well.
 WELL_FOUND = 1.25
-
-#: A cell that begins so is a formula to a spreadsheet.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +210,7 @@ def result_from(
     assigned = assign(mixture, features, np.where(is_labelled, mixture.labels_, -1))
     apart = _without_own_part(assigned, is_labelled, mixture.n_known_)
     scores = outlier_scores(apart, _reference(apart, is_labelled))
-    table = make_table(collection, assigned, scores, names, mixture.n_known_)
+    table = item_table(collection, assigned, scores, names, mixture.n_known_)
     V = _project(mixture, features)
     categories = _describe_categories(table, assigned, names, mixture)
     weighed = _weigh_moves(mixture, V, assigned.labels, features)
@@ -309,7 +313,7 @@ def predict_table(result: Result, collection: Collection, features: Floats) -> T
         )
     assigned = assign(mixture, features)
     scores = outlier_scores(assigned.distance, usual_distances(result))
-    return make_table(
+    return item_table(
         collection, assigned, scores, result.categories["category"].tolist(), mixture.n_known_
     )
 
@@ -356,40 +360,26 @@ def _reference(apart: Doubles, is_labelled: Bools) -> Doubles:
 # -------------------------------------------------------------------------------------- tables
 
 
-def make_table(
+def item_table(
     collection: Collection, assigned: Assigned, scores: Doubles, names: Sequence[str], n_known: int
 ) -> Table:
     """The table of items: one row each, with the columns of `Result.table`."""
-    pandas = require("pandas", "report")
     name_of = np.array([*names, None], dtype=object)  # -1 is None
     columns = {
-        "id": _objects(collection.ids),
-        "path": _objects(
+        "id": as_objects(collection.ids),
+        "path": as_objects(
             [None] * len(collection)
             if collection.paths is None
             else [str(path) for path in collection.paths]
         ),
-        "given_label": _objects([None if y is None else str(y) for y in collection.y]),
+        "given_label": as_objects([None if y is None else str(y) for y in collection.y]),
         "category": name_of[assigned.labels],
         "kind": np.where(assigned.labels < n_known, "known", "novel").astype(object),
         "confidence": assigned.confidence,
         "runner_up": name_of[assigned.runner_up],
         "outlier_score": scores,
     }
-    return _frame(pandas, columns)
-
-
-def _frame(pandas: Any, columns: dict[str, npt.NDArray[Any]]) -> Table:
-    """A table whose texts are plain objects, with None where there is none, in every pandas."""
-    return pandas.DataFrame(
-        {name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()}
-    )
-
-
-def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column
+    return make_table(columns)
 
 
 def _describe_categories(
@@ -403,17 +393,17 @@ def _describe_categories(
     sums = np.bincount(assigned.labels, assigned.confidence, minlength=n)
     free = np.flatnonzero(~is_labelled)
     columns = {
-        "category": _objects(names),
-        "kind": _objects(["known" if i < mixture.n_known_ else "novel" for i in range(n)]),
+        "category": as_objects(names),
+        "kind": as_objects(["known" if i < mixture.n_known_ else "novel" for i in range(n)]),
         "size": sizes,
         "n_labelled": np.bincount(assigned.labels[is_labelled], minlength=n),
         "stability": np.asarray(mixture.stability_, dtype=np.float64),
         "mean_confidence": np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan),
-        "nearest": _objects([None if i < 0 else names[i] for i in _nearest(mixture.prototypes_)]),
+        "nearest": as_objects([None if i < 0 else names[i] for i in _nearest(mixture.prototypes_)]),
         "exemplars": _first_ids(ids, assigned.labels, assigned.distance, n),
         "borderline": _first_ids(ids[free], assigned.labels[free], assigned.confidence[free], n),
     }
-    return _frame(require("pandas", "report"), columns)
+    return make_table(columns)
 
 
 def _nearest(prototypes: Floats) -> list[int]:
@@ -429,7 +419,7 @@ def _first_ids(ids: npt.NDArray[Any], labels: Ints, values: Doubles, n: int) -> 
     """Ids of the rows of each category that have the smallest values, in one text."""
     order = np.lexsort((values, labels))
     starts = np.searchsorted(labels[order], np.arange(n + 1))
-    return _objects(
+    return as_objects(
         [
             SEPARATOR.join(ids[order[start : min(start + N_EXAMPLES, end)]])
             for start, end in itertools.pairwise(starts)
@@ -481,8 +471,8 @@ def _with_evidence(categories: Table, weighed: _Weighed) -> Table:
     """The table of categories, with the reasons why each is neither split nor merged."""
     columns = {name: categories[name].to_numpy() for name in categories}
     for name, reason in (("why_not_split", _why_not_split), ("why_not_merged", _why_not_merged)):
-        columns[name] = _objects([reason(i, categories, weighed) for i in range(len(categories))])
-    return _frame(require("pandas", "report"), columns)
+        columns[name] = as_objects([reason(i, categories, weighed) for i in range(len(categories))])
+    return make_table(columns)
 
 
 def _why_not_split(i: int, categories: Table, weighed: _Weighed) -> str:
@@ -630,8 +620,8 @@ def write_result(result: Result, folder: Path, **more: Any) -> None:
             with whole_file(stage / "model" / "features.npy") as file:
                 np.save(file, result.features, allow_pickle=False)
         if collection.texts is not None:
-            texts = {"id": _objects(collection.ids), "text": _objects(collection.texts)}
-            write_parquet(_frame(pandas, texts), stage / "texts.parquet")
+            texts = {"id": as_objects(collection.ids), "text": as_objects(collection.texts)}
+            write_parquet(make_table(texts), stage / "texts.parquet")
         for name, table in (("assignments", result.table), ("categories", result.categories)):
             write_parquet(table, stage / f"{name}.parquet")
             write_csv(table, stage / f"{name}.csv")
@@ -640,24 +630,6 @@ def write_result(result: Result, folder: Path, **more: Any) -> None:
         for name, content in more.items():
             write_json(stage / f"{name}.json", content)
         write_json(stage / RUN, result.run)
-
-
-def write_parquet(table: Table, path: Path) -> None:
-    """Write a table, whole or not at all."""
-    write_atomically(path, table.to_parquet(engine="pyarrow", index=False))
-
-
-def write_csv(table: Table, path: Path) -> None:
-    """Write a table whose texts no spreadsheet takes for formulas."""
-    safe = table.map(lambda cell: _as_text(cell) if isinstance(cell, str) else cell)
-    # the standard's end of line: with another one, a \r in a text is not put into quotes
-    text = safe.to_csv(index=False, float_format="%.6g", lineterminator="\r\n")
-    write_atomically(path, text.encode())
-
-
-def _as_text(cell: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def read_result(folder: Path) -> Result:
@@ -682,8 +654,8 @@ def read_result(folder: Path) -> Result:
     folder = Path(folder)
     check_run(folder)
     run = read_json(folder / RUN)
-    table = _read_parquet(folder / "assignments.parquet")
-    categories = _read_parquet(folder / "categories.parquet")
+    table = read_parquet(folder / "assignments.parquet")
+    categories = read_parquet(folder / "categories.parquet")
     mixture: SplitMergeMixture | None = None
     encoder: dict[str, Any] = {}
     features: Floats = np.zeros((len(table), 0), dtype=np.float32)
@@ -707,7 +679,7 @@ def read_result(folder: Path) -> Result:
 def _read_items(folder: Path, run: dict[str, Any], table: Table, features: Floats) -> Collection:
     """The collection, from the tables."""
     kind = run["kind"]
-    texts = _read_parquet(folder / "texts.parquet")["text"].tolist() if kind == "texts" else None
+    texts = read_parquet(folder / "texts.parquet")["text"].tolist() if kind == "texts" else None
     paths = [Path(path) for path in table["path"]] if kind == "pictures" else None
     return Collection(
         ids=table["id"].tolist(),
@@ -720,36 +692,13 @@ def _read_items(folder: Path, run: dict[str, Any], table: Table, features: Float
     )
 
 
-def _read_parquet(path: Path) -> Table:
-    """A table with plain objects for texts."""
-    pandas = require("pandas", "report")
-    require("pyarrow", "report")
-    try:
-        table = pandas.read_parquet(io.BytesIO(path.read_bytes()), engine="pyarrow")
-    except (OSError, ValueError) as error:
-        raise _damaged(path, error) from error
-    columns = {}
-    for name in table:
-        column = table[name]
-        is_number = pandas.api.types.is_numeric_dtype(column)
-        columns[str(name)] = column.to_numpy() if is_number else _plain_texts(column)
-    return _frame(pandas, columns)
-
-
-def _plain_texts(column: Any) -> npt.NDArray[np.object_]:
-    missing = column.isna().to_numpy()
-    texts = column.astype(object).to_numpy(dtype=object, copy=True)
-    texts[missing] = None
-    return texts
-
-
 def _read_features(path: Path, n_rows: int) -> Floats:
     try:
         features: Floats = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
     if features.ndim != 2 or len(features) != n_rows:
-        raise _damaged(path, f"it holds {len(features)} rows for {n_rows} items")
+        raise damaged(path, f"it holds {len(features)} rows for {n_rows} items")
     return features
 
 
@@ -759,16 +708,5 @@ def _read_skipped(path: Path) -> list[Skipped]:
         table = pandas.read_csv(path, dtype=str, na_filter=False)
         rows = list(zip(table["path"], table["reason"], strict=True))
     except (OSError, ValueError, KeyError) as error:
-        raise _damaged(path, error) from error
-    return [Skipped(_from_text(name), _from_text(reason)) for name, reason in rows]
-
-
-def _from_text(cell: str) -> str:
-    """Undo `_as_text`."""
-    return cell[1:] if cell[:1] == "'" and cell[1:].startswith(_FORMULA) else cell
-
-
-def _damaged(path: Path, error: object) -> InputError:
-    return InputError(
-        f"{path} is missing or damaged ({error}). Run newfound discover again, into a new folder."
-    )
+        raise damaged(path, error) from error
+    return [Skipped(unescape_formula(name), unescape_formula(reason)) for name, reason in rows]

@@ -26,7 +26,7 @@ from newfound.data.pictures import PictureError, read_picture
 from newfound.errors import InputError
 from newfound.result.export import formats as exports
 from newfound.result.export.formats import FORMATS, export
-from newfound.result.result import Assigned, Result, make_table, read_result, write_result
+from newfound.result.result import Assigned, Result, item_table, read_result, write_result
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -51,7 +51,7 @@ def make_result(collection, codes, names=CATEGORIES, n_known=2):
     confidence = np.linspace(0.25, 1, n)
     runner_up = (np.asarray(codes) + 1) % len(names)
     assigned = Assigned(np.asarray(codes), confidence, runner_up, np.zeros(n))
-    table = make_table(collection, assigned, np.linspace(0, 1, n), names, n_known)
+    table = item_table(collection, assigned, np.linspace(0, 1, n), names, n_known)
     categories = pd.DataFrame(
         {
             "category": pd.Series(objects(names), dtype=object),

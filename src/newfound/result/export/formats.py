@@ -28,9 +28,10 @@ from newfound.data.pictures import (
     _safe_formats,
     read_picture,
 )
+from newfound.data.tables import write_csv, write_parquet
 from newfound.errors import InputError, require
 from newfound.files import disk_errors, write_atomically, write_json
-from newfound.result.result import Result, write_csv, write_parquet
+from newfound.result.result import Result
 from newfound.result.run_folder import LITTER
 
 #: Name of a file in two parts, of which a number may come between.

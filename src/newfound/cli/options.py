@@ -1,0 +1,88 @@
+"""Options that several commands share, those of all settings among them, and how errors look."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import typer
+
+from newfound.deep.settings import Settings
+from newfound.errors import InputError, MissingExtraError
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """Show what a person can mend as one line and exit code 2, without a traceback."""
+    try:
+        yield
+    except (InputError, MissingExtraError, OSError) as error:
+        print(f"newfound: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt as error:
+        print("newfound: stopped. Run the same command again to go on.", file=sys.stderr)
+        raise typer.Exit(2) from error
+
+
+def with_settings(
+    base: Settings, without: frozenset[str] = frozenset()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command an option for every setting, with the values of `base` as defaults.
+
+    Parameters
+    ----------
+    base : Settings
+        Where the defaults are from.
+    without : frozenset of str
+        Settings that get no option.
+    """
+
+    def add_options(command: Callable[..., None]) -> Callable[..., None]:
+        own = list(inspect.signature(command, eval_str=True).parameters.values())
+        hints = get_type_hints(Settings)
+        added = [
+            inspect.Parameter(
+                item.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=getattr(base, item.name),
+                annotation=Annotated[
+                    _option_type(hints[item.name]),
+                    typer.Option(help=_option_help(item.metadata["help"], hints[item.name])),
+                ],
+            )
+            for item in fields(Settings)
+            if item.name not in without
+        ]
+        parameters = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        command.__signature__ = inspect.Signature([*parameters, *added])  # type: ignore[attr-defined]
+        return command
+
+    return add_options
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The types that a setting may have, None left out."""
+    options = get_args(hint) if type(None) in get_args(hint) else (hint,)
+    return [kind for kind in options if kind is not type(None)]
+
+
+def _option_type(hint: Any) -> Any:
+    """What the command line reads: a choice is a text, which the settings check."""
+    kind = _kinds(hint)[0]
+    kind = str if get_origin(kind) is Literal else kind
+    return kind | None if type(None) in get_args(hint) else kind
+
+
+def _option_help(text: str, hint: Any) -> str:
+    choices = [c for kind in _kinds(hint) if get_origin(kind) is Literal for c in get_args(kind)]
+    return f"{text} One of {', '.join(choices)}." if choices else text
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether a person wrote the option, be it with the value that it has anyway."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
