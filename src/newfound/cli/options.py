@@ -1,4 +1,4 @@
-"""Options that several commands share, those of all settings among them, and how errors look."""
+"""Options that several commands share, one option for every setting, and how errors look."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
@@ -14,17 +15,27 @@ import typer
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, MissingExtraError
 
+Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
+Labels = Annotated[
+    Path | None,
+    typer.Option(help="Table with the columns path,label. Not needed for class folders."),
+]
+Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
+Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
+More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Show what a person can mend as one line and exit code 2, without a traceback."""
+    """Show an error that a person can fix as one line, with exit code 2 and no traceback."""
     try:
         yield
     except (InputError, MissingExtraError, OSError) as error:
         print(f"newfound: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
-        print("newfound: stopped. Run the same command again to go on.", file=sys.stderr)
+        print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
         raise typer.Exit(2) from error
 
 
@@ -36,7 +47,7 @@ def with_settings(
     Parameters
     ----------
     base : Settings
-        Where the defaults are from.
+        The defaults.
     without : frozenset of str
         Settings that get no option.
     """
@@ -65,13 +76,13 @@ def with_settings(
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """The types that a setting may have, None left out."""
+    """The types that a setting may have, without None."""
     options = get_args(hint) if type(None) in get_args(hint) else (hint,)
     return [kind for kind in options if kind is not type(None)]
 
 
 def _option_type(hint: Any) -> Any:
-    """What the command line reads: a choice is a text, which the settings check."""
+    """The type that the command line reads. A choice is read as text; the settings check it."""
     kind = _kinds(hint)[0]
     kind = str if get_origin(kind) is Literal else kind
     return kind | None if type(None) in get_args(hint) else kind
@@ -82,7 +93,14 @@ def _option_help(text: str, hint: Any) -> str:
     return f"{text} One of {', '.join(choices)}." if choices else text
 
 
+def chosen_settings(
+    context: typer.Context, make: Callable[..., Settings], options: dict[str, Any]
+) -> Settings:
+    """Settings from the options that a person wrote; `make` supplies all others."""
+    return make(**{name: options[name] for name in options if is_given(context, name)})
+
+
 def is_given(context: typer.Context, name: str) -> bool:
-    """Whether a person wrote the option, be it with the value that it has anyway."""
+    """Whether a person wrote the option, even if with its default value."""
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT"

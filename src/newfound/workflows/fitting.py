@@ -1,0 +1,134 @@
+"""The mixture on finished features, and the rehearsal that says how far to trust its K."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from newfound.arrays import Floats, LabelsLike
+from newfound.data.collection import check_discoverable
+from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.result.record import History, RehearsalRecord, Request, RunFacts, installed_versions
+from newfound.workflows.encoding import EncodedItems
+from newfound.workflows.job import Job
+from newfound.workflows.source import check_number
+
+#: Number of times that the rehearsal hides classes.
+N_DRAWS = 19
+#: With fewer known classes, too few are left when half of them are hidden.
+MIN_CLASSES_TO_REHEARSE = 4
+#: From this many rows on a rehearsal takes too long to be a default.
+MAX_ROWS_TO_REHEARSE = 100_000
+#: Smaller features are rehearsed sooner than further processes have started.
+_MIN_NUMBERS_FOR_PROCESSES = 500_000
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What was found.
+
+    Attributes
+    ----------
+    mixture : SplitMergeMixture
+        Fitted to all items.
+    rehearsal : Rehearsal or None
+        None if there was none.
+    history : History or None
+        Number of components over epochs, if a network was trained.
+    """
+
+    mixture: SplitMergeMixture
+    rehearsal: Rehearsal | None
+    history: History | None = None
+
+
+def fit_mixture(items: EncodedItems, job: Job) -> Fitted:
+    """Fit the mixture to features, and rehearse."""
+    collection = items.collection
+    # Unreadable files are gone by now, and labels may have gone with them.
+    check_discoverable(collection)
+    check_number(collection, job.n_categories)
+    mixture = SplitMergeMixture(n_components=job.n_categories, random_state=int(job.seed))
+    with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
+        mixture.fit(items.features, collection.y)
+    return Fitted(mixture, run_rehearsal(mixture, items.features, collection.y, job))
+
+
+@contextlib.contextmanager
+def reporting_passes(mixture: SplitMergeMixture, job: Job) -> Iterator[None]:
+    """Report every pass of a mixture as progress."""
+    n_passes = 0
+
+    def report(done: object) -> None:
+        nonlocal n_passes
+        n_passes += 1
+        job.progress("Finding categories", n_passes, 0)
+
+    job.progress("Finding categories", 0, 0)
+    mixture.set_params(callback=report)
+    try:
+        yield
+    finally:
+        mixture.set_params(callback=None)
+
+
+def run_rehearsal(
+    mixture: SplitMergeMixture, X: Floats, y: LabelsLike, job: Job
+) -> Rehearsal | None:
+    """Hide known classes, where that is asked for and can say something."""
+    is_possible = mixture.n_known_ >= MIN_CLASSES_TO_REHEARSE and len(X) < MAX_ROWS_TO_REHEARSE
+    if not job.rehearse or not is_possible or mixture.count_ is None:
+        return None
+    job.progress("Rehearsing", 0, N_DRAWS)
+    with job.timed("rehearse"), job.collecting_warnings():
+        return rehearse(
+            mixture,
+            X,
+            y,
+            n_draws=N_DRAWS,
+            n_jobs=-1 if X.size > _MIN_NUMBERS_FOR_PROCESSES else 1,
+            random_state=int(job.seed),
+            callback=lambda done: job.progress("Rehearsing", done, N_DRAWS),
+        )
+
+
+def facts_of(
+    job: Job, fitted: Fitted, items: EncodedItems, request: Request, rerun: tuple[str, str | None]
+) -> RunFacts:
+    """What only the workflow knows about a run, for its record.
+
+    Parameters
+    ----------
+    job, fitted, items, request
+        What was asked, what was found, in what.
+    rerun : tuple of str and (str or None)
+        The command, and the command line that repeats it.
+    """
+    rehearsal = fitted.rehearsal
+    command, line = rerun
+    return RunFacts(
+        command=command,
+        rerun=line,
+        settings=request,
+        seed=int(job.seed),
+        encoder=items.encoder["name"],
+        rehearsal=None
+        if rehearsal is None
+        else RehearsalRecord(len(rehearsal.ratios), tuple(rehearsal.ratios.tolist())),
+        history=fitted.history,
+        timings={**job.timings, "total": round(sum(job.timings.values()), 3)},
+        versions=installed_versions(),
+        warnings=tuple(dict.fromkeys([*job.warnings, *_assumptions(fitted.mixture)])),
+    )
+
+
+def _assumptions(mixture: SplitMergeMixture) -> list[str]:
+    """Assumptions behind the result that a person should know."""
+    if not mixture.offsets_.any():
+        return []
+    return [
+        "The numbers of labels look like a random sample from classes of similar sizes, so new "
+        "categories were assumed to be about as large as known ones."
+    ]

@@ -1,0 +1,64 @@
+"""The command line that repeats a run."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from newfound.data.collection import Collection
+from newfound.deep.settings import Settings
+from newfound.workflows.source import Source
+
+
+def command_line(command: str, source: Source, *arguments: Any, **options: Any) -> str | None:
+    """A command of newfound as a person would type it.
+
+    Parameters
+    ----------
+    command : str
+        Such as "discover".
+    source : path or Collection
+        The first argument. No command line can name a collection that was made in Python.
+    *arguments
+        Further words, which follow the source as they are.
+    **options
+        Option → value; None leaves an option out.
+
+    Returns
+    -------
+    str or None
+        None for a collection.
+    """
+    if isinstance(source, Collection):
+        return None
+    words = ["newfound", command, str(source), *map(str, arguments)]
+    for name, value in options.items():
+        words += [] if value is None else [_option(name), str(value)]
+    return shlex.join(words)
+
+
+def settings_as_options(settings: Settings) -> list[str]:
+    """The options of ``newfound train`` for all settings that are not the defaults."""
+    words: list[str] = []
+    defaults = Settings().as_dict()
+    for name, value in settings.as_dict().items():
+        if value == defaults[name] or value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(_option(name) if value else _option(f"no_{name}"))
+        else:
+            words += [_option(name), str(value)]
+    return words
+
+
+def train_command(
+    source: Source, labels: Path | str | None, settings: Settings, out: Path | str | None
+) -> str | None:
+    """The ``newfound train`` command with these settings."""
+    options = settings_as_options(settings)
+    return command_line("train", source, *options, labels=labels, out=out)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")

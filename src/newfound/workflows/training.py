@@ -1,0 +1,263 @@
+"""Pictures to categories by training: the one path of `newfound train` and `discover --train`.
+
+The pictures are decoded once, Algorithm 1 runs in ``RUN/train``, and the result is written as for
+every other run. With several processes each of them trains; the first one writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from newfound.data.collection import Collection, check_discoverable
+from newfound.deep.settings import Settings
+from newfound.errors import InputError, require
+from newfound.result.build import result_from
+from newfound.result.record import History, Request
+from newfound.result.result import Result
+from newfound.result.run_folder import open_run
+from newfound.result.store import write_result
+from newfound.workflows.encoding import EncodedItems, with_absolute_path
+from newfound.workflows.fitting import Fitted, facts_of
+from newfound.workflows.job import Job
+from newfound.workflows.source import check_number, check_outside, fingerprint
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
+
+    from newfound.deep.images.cache import PictureCache
+    from newfound.deep.records import Listener
+    from newfound.deep.trainer import Trained
+
+#: Folders and files inside a run folder.
+TRAIN, PICTURES, BACKBONE = "train", "pictures", "backbone.safetensors"
+
+
+def plan_training(settings: Settings | None, encoder: str, job: Job) -> Settings:
+    """Settings of a training, with what was asked for outside of them.
+
+    Parameters
+    ----------
+    settings : Settings or None
+        The settings to start from; None for the defaults.
+    encoder : str
+        As for `discover`. "auto" leaves the network of the settings.
+    job : Job
+        With the seed, the number of categories, and whether to rehearse.
+    """
+    changes: dict[str, Any] = {"seed": int(job.seed)}
+    if job.n_categories is not None:
+        changes["n_components"] = job.n_categories
+    if not job.rehearse:
+        changes["rehearse"] = False
+    model, is_file, file = with_absolute_path(encoder).partition("=")
+    if encoder.startswith("pixels"):
+        raise InputError(
+            "Raw pixels have no network to train. Name a network as the encoder, or leave it out."
+        )
+    if encoder.startswith("efficientnet-lite"):
+        model = f"tf_efficientnet_lite{encoder.removeprefix('efficientnet-lite')}"
+        changes |= {"model": model, "weights": "offline"}
+    elif encoder != "auto":
+        changes |= {"model": model, "weights": file if is_file else "hub"}
+    return (settings or Settings()).with_changes(**changes)
+
+
+def train_and_discover(
+    collection: Collection,
+    settings: Settings,
+    out: Path | str | None,
+    job: Job,
+    rerun: tuple[str, str | None],
+) -> Result:
+    """Train a network on pictures, find their categories, and write the run.
+
+    Parameters
+    ----------
+    collection : Collection
+        Pictures, some of them labelled.
+    settings : Settings
+        All settings of the training.
+    out : path or None
+        The run folder; None to write nothing.
+    job : Job
+        Takes the time, collects warnings, and reports progress.
+    rerun : tuple of str and (str or None)
+        The command, and the command line that repeats it.
+
+    Returns
+    -------
+    Result
+        Every picture with its category, in each process.
+    """
+    check_pictures(collection)
+    check_discoverable(collection)
+    check_number(collection, settings.n_components)
+    fabric = start_processes(settings)
+    with open_training(out, collection, rerun[0], fabric) as folder:
+        rest, cache = decode_pictures(collection, settings, folder, job, fabric)
+        check_discoverable(rest)  # labelled pictures may have been unreadable
+        check_number(rest, settings.n_components)
+        trained = _train(rest, cache, settings, folder, job, fabric)
+        items, fitted = _outcome(rest, trained, settings, folder)
+        if fitted.rehearsal is not None:
+            job.warnings.append(
+                "The features were trained with the labels of the classes that the rehearsal hid, "
+                "so the rehearsal is too optimistic: new categories are harder to find than it "
+                "says."
+            )
+        request = Request(settings.n_components, True, settings.rehearse, settings.as_dict())
+        facts = facts_of(job, fitted, items, request, rerun)
+        result = result_from(rest, items.features, fitted.mixture, facts, encoder=items.encoder)
+        if out is not None and fabric.is_global_zero:
+            write_backbone(trained, settings, folder)
+            write_result(result, folder)
+    return result
+
+
+def check_pictures(collection: Collection) -> None:
+    """Refuse to train on anything but pictures."""
+    if collection.kind != "pictures":
+        where = f"; {collection.root} holds" if collection.root else ", but these are"
+        raise InputError(f"Training needs a folder of pictures{where} {collection.kind}.")
+
+
+def start_processes(settings: Settings) -> Fabric:
+    """Open the devices that the settings ask for, and join the other processes, if any."""
+    for package in ("torch", "lightning_fabric"):
+        require(package, "train")
+    from newfound.deep.engine import start_engine
+
+    return start_engine(settings)
+
+
+@contextlib.contextmanager
+def open_training(
+    out: Path | str | None, collection: Collection, command: str, fabric: Fabric
+) -> Iterator[Path]:
+    """The folder to train in: the run folder, or a temporary one.
+
+    The first process opens and locks the run folder; the others wait until that is done.
+    """
+    with contextlib.ExitStack() as stack:
+        if out is None:
+            yield Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            return
+        folder = Path(out)
+        check_outside(folder, collection)
+        require("pyarrow", "report")  # a missing package is reported before hours of work
+        if fabric.is_global_zero:
+            data = fingerprint(collection)
+            stack.enter_context(open_run(folder, command=command, data=data))
+        fabric.barrier()
+        yield folder
+
+
+def decode_pictures(
+    collection: Collection, settings: Settings, folder: Path, job: Job, fabric: Fabric | None
+) -> tuple[Collection, PictureCache]:
+    """Decode all pictures once; those that cannot be read are skipped and listed."""
+    require("torch", "train")
+    from newfound.deep.gpc import stored_size
+    from newfound.deep.images.cache import cache_pictures
+
+    # One process on each machine decodes; the others find the work done.
+    turn = contextlib.nullcontext() if fabric is None else fabric.rank_zero_first(local=True)
+    with job.timed("decode"), turn:
+        cache = cache_pictures(
+            collection.paths or [],
+            stored_size(settings),
+            folder / PICTURES,
+            ids=collection.ids,
+            progress=functools.partial(job.progress, "Decoding"),
+        )
+    return collection.without(cache.skipped), cache
+
+
+def _train(
+    collection: Collection,
+    cache: PictureCache,
+    settings: Settings,
+    folder: Path,
+    job: Job,
+    fabric: Fabric,
+) -> Trained:
+    """Algorithm 1, with its plot."""
+    from newfound.deep.logs import draw_history
+    from newfound.deep.trainer import train
+
+    with job.timed("train"), job.collecting_warnings():
+        trained = train(
+            cache.pixels,
+            collection.y,
+            settings,
+            folder / TRAIN,
+            fingerprint=cache.fingerprint,
+            listener=training_listener(folder, job, fabric),
+            fabric=fabric,
+        )
+    if fabric.is_global_zero:
+        draw_history(trained.history, folder / TRAIN / "history.png")
+    return trained
+
+
+def training_listener(folder: Path, job: Job, fabric: Fabric) -> Listener | None:
+    """Progress and TensorBoard, from the first process only."""
+    from newfound.deep.logs import ProgressListener, Several, TensorBoard
+
+    if not fabric.is_global_zero:
+        return None
+    return Several([ProgressListener(job.progress), TensorBoard(folder / TRAIN / "tensorboard")])
+
+
+def _outcome(
+    collection: Collection, trained: Trained, settings: Settings, folder: Path
+) -> tuple[EncodedItems, Fitted]:
+    """What the training found, in the words of the other workflows."""
+    from newfound.deep.trainer import BEST, LAST
+
+    assert trained.mixture is not None  # the method of the paper always has one
+    has_best = settings.selection == "validation" and (folder / TRAIN / BEST).exists()
+    encoder = {
+        "kind": "trained",
+        "name": f"{settings.model}, trained",
+        "settings": settings.as_dict(),
+        "checkpoint": BEST if has_best else LAST,
+    }
+    history = History("epoch", tuple(epoch.n_components for epoch in trained.history))
+    fitted = Fitted(trained.mixture, trained.rehearsal, history)
+    return EncodedItems(collection, trained.features, encoder), fitted
+
+
+def write_backbone(trained: Trained, settings: Settings, folder: Path) -> None:
+    """Write all weights of the backbone, for ``--weights`` and for other programs."""
+    from newfound.deep.checkpoint import save_checkpoint
+
+    made_by = {"model": settings.model, "image_size": settings.image_size}
+    save_checkpoint(folder / BACKBONE, trained.network.backbone.network.state_dict(), made_by)
+
+
+def encode_with_trained(
+    collection: Collection, encoder: dict[str, Any], run: Path, job: Job
+) -> EncodedItems:
+    """Features from the network that a run has trained."""
+    settings = Settings(**encoder["settings"])
+    checkpoint = run / TRAIN / encoder["checkpoint"]
+    if not checkpoint.is_file():
+        raise InputError(
+            f"{checkpoint}, which holds the trained weights, is missing. Restore it, or run "
+            "newfound discover again."
+        )
+    require("torch", "train")
+    from newfound.deep.gpc import features_of, load_trained
+
+    network = load_trained(settings, checkpoint)
+    with tempfile.TemporaryDirectory() as temporary:
+        rest, cache = decode_pictures(collection, settings, Path(temporary), job, None)
+        with job.timed("encode"):
+            features = features_of(network, cache.pixels)
+    return EncodedItems(rest, features, encoder)

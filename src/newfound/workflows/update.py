@@ -1,0 +1,133 @@
+"""The categories again, with more items or labels: `newfound update`. Ids and names stay."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+
+from sklearn.base import clone
+
+from newfound.data.collection import Collection, check_discoverable
+from newfound.files import write_atomically
+from newfound.progress import Progress, no_progress
+from newfound.result.build import result_from
+from newfound.result.lineage import Changes, Partition, compare, keep_ids
+from newfound.result.result import Result
+from newfound.result.run_folder import open_run, record_start, reopen_run
+from newfound.result.store import read_result, write_result
+from newfound.workflows.encoding import EncodedItems, encode_like
+from newfound.workflows.fitting import Fitted, facts_of, reporting_passes, run_rehearsal
+from newfound.workflows.job import Job
+from newfound.workflows.merging import MergedItems, merge_items, start_partition
+from newfound.workflows.rerun import command_line
+from newfound.workflows.source import Source, check_outside, fingerprint, read_source
+
+
+def update(
+    run: Path | str,
+    more: Source,
+    labels: Path | str | None = None,
+    *,
+    out: Path | str | None = None,
+    progress: Progress | None = None,
+) -> tuple[Result, Changes]:
+    """Find the categories again, with more items or more labels, starting from a run.
+
+    Old items start in their category and new items in the nearest one; then the mixture is fitted
+    again. Labels that were given stay, and new labels override them. Novel categories keep their
+    ids.
+
+    Parameters
+    ----------
+    run : path
+        The run folder.
+    more : path or Collection
+        New items, or the grown collection of the run itself.
+    labels : path, optional
+        A table of labels for `more`.
+    out : path, optional
+        Another run folder for the result. By default `run` itself is updated.
+    progress : callable, optional
+        As for `discover`.
+
+    Returns
+    -------
+    result : Result
+        All items, old and new.
+    changes : Changes
+        What differs from the run.
+    """
+    run, target = Path(run), Path(run if out is None else out)
+    with contextlib.ExitStack() as locks:
+        if out is None:
+            locks.enter_context(reopen_run(run))
+        old = read_result(run)
+        record = old.record
+        job = Job(
+            record.seed or 0,
+            rehearse=record.rehearsal is not None,
+            progress=progress or no_progress,
+        )
+        with job.timed("read"):
+            collection = read_source(more, labels)
+        merged = merge_items(old, encode_like(old, run, collection, job))
+        check_discoverable(merged.collection)
+        data = fingerprint(merged.collection)
+        if out is not None:
+            check_outside(target, merged.collection)
+            locks.enter_context(open_run(target, command="update", data=data))
+        fitted, names = _refit(old, merged, job)
+        items = EncodedItems(merged.collection, merged.features, old.encoder)
+        line = _command_line(run, more, labels, out)
+        facts = facts_of(job, fitted, items, record.settings, ("update", line))
+        result = result_from(
+            merged.collection,
+            merged.features,
+            fitted.mixture,
+            replace(facts, last_id=record.last_id, encoder=record.encoder),
+            names=names,
+            encoder=old.encoder,
+        )
+        changes = compare(old.table, result.table)
+        _copy_network(old, run, target)
+        write_result(result, target, changes=changes.as_dict())
+        record_start(target, command="update", data=data)
+    return result, changes
+
+
+def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str]]:
+    """Fit the mixture again from the old partition, and name the categories after it."""
+    collection, features = merged.collection, merged.features
+    # The novel categories are counted again: more items may hold more of them.
+    n_given = old.record.settings.n_categories
+    mixture = clone(old.mixture).set_params(n_components=n_given, count=None)
+    start = start_partition(old, merged)
+    with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
+        mixture.refit(features, collection.y, start)
+    fitted = Fitted(mixture, run_rehearsal(mixture, features, collection.y, job))
+    is_novel = old.assigned.labels >= old.n_known
+    before = {
+        name: old.names[code]
+        for name, code, novel in zip(old.collection.ids, old.assigned.labels, is_novel, strict=True)
+        if novel
+    }
+    known = [str(name) for name in mixture.classes_.tolist()]
+    now = Partition(collection.ids, mixture.labels_, known)
+    return fitted, keep_ids(before, now, old.record.last_id)
+
+
+def _command_line(
+    run: Path, more: Source, labels: Path | str | None, out: Path | str | None
+) -> str | None:
+    if isinstance(more, Collection):  # made in Python: no command line can name it
+        return None
+    return command_line("update", run, more, labels=labels, out=out)
+
+
+def _copy_network(old: Result, run: Path, out: Path) -> None:
+    """Copy the trained network into a new run folder."""
+    if old.encoder["kind"] != "trained" or out.resolve() == run.resolve():
+        return
+    name = old.encoder["checkpoint"]
+    write_atomically(out / "train" / name, (run / "train" / name).read_bytes())
