@@ -1,0 +1,122 @@
+"""The one path of training, through `discover`."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from newfound.result.store import read_result  # noqa: E402
+
+from newfound.deep.checkpoint import load_checkpoint  # noqa: E402
+from newfound.deep.gpc import load_trained  # noqa: E402
+from newfound.deep.settings import Settings  # noqa: E402
+from newfound.errors import InputError  # noqa: E402
+from newfound.workflows.encoding import encode_like  # noqa: E402
+from newfound.workflows.job import Job  # noqa: E402
+from newfound.workflows.predict import predict  # noqa: E402
+from newfound.workflows.training import plan_training  # noqa: E402
+from newfound.workflows.update import update  # noqa: E402
+
+torch.set_num_threads(1)
+N = 300
+
+SMALL = Settings(
+    model="test_resnet.r160_in1k",
+    weights="random",
+    image_size=16,
+    epochs=2,
+    warmup_epochs=1,
+    n_labelled_per_batch=16,
+    n_unlabelled_per_batch=48,
+    learning_rate=0.01,
+    precision="32-true",
+)
+
+
+@pytest.fixture(scope="module")
+def trained(run_pictures, tmp_path_factory):
+    out = tmp_path_factory.mktemp("trained") / "run"
+    steps = []
+    result = run_pictures(
+        out,
+        encoder="auto",
+        train=True,
+        settings=SMALL,
+        seed=4,
+        progress=lambda *step: steps.append(step),
+    )
+    return result, out, steps
+
+
+def test_training(trained):
+    result, _, steps = trained
+    assert len(result) == N
+    assert result.n_known == 5
+    labelled = result.table["given_label"].notna()
+    assert (result.table["category"] == result.table["given_label"])[labelled].all()
+    assert result.record.history.unit == "epoch"
+    assert len(result.record.history.n_components) == 2
+    assert result.record.settings.training["seed"] == 4
+    assert result.record.settings.training["rehearse"] is False
+    assert result.record.encoder == "test_resnet.r160_in1k, trained"
+    assert ("Decoding", N + 1, N + 1) in steps
+    done = [step for step in steps if step[0] == "Training"][-1]
+    assert done[1] == done[2] > 2
+    assert [item.path for item in result.collection.skipped] == ["broken.png"]
+
+
+def test_a_rehearsal_on_trained_features_is_said_to_be_optimistic(trained, run_pictures, tmp_path):
+    assert not any("too optimistic" in text for text in trained[0].record.warnings)
+    options = {"encoder": "auto", "train": True, "settings": SMALL.with_changes(epochs=1)}
+    result = run_pictures(tmp_path / "run", rehearse=True, **options)
+    assert result.record.rehearsal is not None
+    assert any("too optimistic" in text for text in result.record.warnings)
+
+
+def test_a_trained_network_predicts(trained, pictures, tmp_path):
+    result, out, _ = trained
+    again = encode_like(read_result(out), out, result.collection, Job())
+    np.testing.assert_allclose(again.features, result.features, rtol=1e-4, atol=1e-5)
+    found, changes = update(out, pictures / "more", out=tmp_path / "next")
+    assert len(changes.added) == 150
+    table = predict(tmp_path / "next", pictures / "more")
+    assert table["category"].notna().all()
+    (tmp_path / "next" / "train" / found.encoder["checkpoint"]).unlink()
+    with pytest.raises(InputError, match="which holds the trained weights, is missing"):
+        predict(tmp_path / "next", pictures / "more")
+
+
+def test_a_network_without_a_best_epoch_has_the_averaged_weights(run_pictures, tmp_path):
+    settings = SMALL.with_changes(epochs=1, selection="last", weight_average=0.8)
+    out = tmp_path / "run"
+    result = run_pictures(out, encoder="auto", train=True, settings=settings)
+    assert result.encoder["checkpoint"] == "last.safetensors"
+    path = out / "train" / "last.safetensors"
+    tensors, _ = load_checkpoint(path)
+    network = load_trained(settings, path).network
+    n_other = 0
+    for name, value in network.state_dict().items():
+        last = tensors[f"network.{name}"]
+        expected = tensors.get(f"average.network.{name}", last)
+        np.testing.assert_array_equal(value.numpy(), expected.numpy(), err_msg=name)
+        n_other += bool((expected != last).any())
+    assert n_other > 0
+    again = encode_like(read_result(out), out, result.collection, Job())
+    np.testing.assert_allclose(again.features, result.features, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "model", "weights"),
+    [
+        ("auto", "resnet18", "random"),
+        ("efficientnet-lite1", "tf_efficientnet_lite1", "offline"),
+        ("vit_small_patch16_224.dino", "vit_small_patch16_224.dino", "hub"),
+        ("resnet50=/a/file", "resnet50", "/a/file"),
+    ],
+)
+def test_the_network_to_train(encoder, model, weights):
+    job = Job(7, 12, True)
+    given = Settings(model="resnet18", weights="random", seed=1)
+    plan = plan_training(given, encoder, job)
+    assert (plan.model, plan.weights) == (model, weights)
+    assert (plan.seed, plan.n_components, plan.rehearse) == (7, 12, True)

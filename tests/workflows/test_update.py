@@ -1,0 +1,183 @@
+"""The categories again, with more items or labels."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from newfound.result.sentences import answer_sentence
+from newfound.result.store import read_result
+from samples import Blobs, Digits, collection_of, objects
+
+from newfound.errors import InputError
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.result.run_folder import open_run
+from newfound.workflows import fitting
+from newfound.workflows.discover import discover
+from newfound.workflows.source import fingerprint
+from newfound.workflows.update import update
+
+N = 300
+
+
+def categories_of(table, truth):
+    """Category of most items of each true class."""
+    rows = table["id"].str.split().str[-1].astype(int)
+    return {int(t): table["category"][truth[rows] == t].mode()[0] for t in np.unique(truth[rows])}
+
+
+@pytest.fixture
+def blob_run(tmp_path):
+    """A run on eight of the nine categories."""
+    result = discover(Blobs.without(8), out=tmp_path / "run", rehearse=False)
+    assert result.n_novel == 2
+    return result, tmp_path / "run"
+
+
+def test_a_new_category_gets_the_next_id_and_the_others_keep_theirs(blob_run):
+    old, out = blob_run
+    before = categories_of(old.table, Blobs.truth)
+    result, changes = update(out, Blobs.take(np.flatnonzero(Blobs.truth == 8)))
+    after = categories_of(result.table, Blobs.truth)
+    assert after == {**before, 8: "new-003"}
+    assert changes.new == {"new-003": 30}
+    assert (len(changes.added), changes.moved, changes.gone) == (30, [], {})
+    assert result.record.command == "update"
+    assert result.record.last_id == 3
+    pd.testing.assert_frame_equal(read_result(out).table, result.table)
+    assert json.loads((out / "changes.json").read_text())["new"] == {"new-003": 30}
+
+
+def test_the_partition_begins_where_it_was(blob_run, monkeypatch):
+    old, out = blob_run
+    seen = {}
+    refit = SplitMergeMixture.refit
+
+    def listen(mixture, X, y, labels):
+        seen.update(labels=labels, y=y)
+        return refit(mixture, X, y, labels)
+
+    monkeypatch.setattr(SplitMergeMixture, "refit", listen)
+    update(out, Blobs.take(np.flatnonzero(Blobs.truth == 8)[:5]))
+    codes = old.table["category"].map({name: i for i, name in enumerate(old.categories.category)})
+    assert seen["labels"][:240].tolist() == codes.tolist()
+    nearest = old.mixture.predict(Blobs.X[Blobs.truth == 8][:5])
+    assert seen["labels"][240:].tolist() == nearest.tolist()
+
+
+def test_a_run_can_be_updated_into_another_folder(blob_run, tmp_path):
+    out = blob_run[1]
+    result, _ = update(out, Blobs.take(np.flatnonzero(Blobs.truth == 8)), out=tmp_path / "next")
+    assert len(read_result(out)) == 240
+    assert len(read_result(tmp_path / "next")) == len(result) == 270
+    again, changes = update(tmp_path / "next", Blobs.take(range(270)))
+    assert str(changes).endswith("The categories are the same as before.")
+    assert again.table["category"].tolist() == result.table["category"].tolist()
+
+
+def test_a_novel_category_that_a_person_names_becomes_that_class(blob_run):
+    old, out = blob_run
+    name = categories_of(old.table, Blobs.truth)[7]
+    rows = np.flatnonzero(Blobs.truth == 7)
+    labelled = replace(Blobs.take(rows), y=objects(["owl"] * 4 + [None] * 26))
+    result, changes = update(out, labelled)
+    assert (result.n_known, result.n_novel) == (7, 1)
+    assert categories_of(result.table, Blobs.truth)[7] == "owl"
+    assert changes.gone == {name: "owl"}
+    other = categories_of(old.table, Blobs.truth)[6]
+    assert categories_of(result.table, Blobs.truth)[6] == other
+
+
+def test_new_labels_go_first_and_old_ones_stay(blob_run):
+    old, out = blob_run
+    # an item that has a label, one that has none, and one whose label is not given again
+    first, second = (np.flatnonzero(old.table["given_label"].notna())[:2]).tolist()
+    free = int(np.flatnonzero(old.table["given_label"].isna())[0])
+    rows = [first, second, free]
+    more = replace(old.collection.take(rows), y=objects(["class 5", None, "class 4"]))
+    result, _ = update(out, more)
+    labels = result.table["given_label"]
+    assert labels[first] == result.table["category"][first] == "class 5"
+    assert labels[second] == old.table["given_label"][second]
+    assert labels[free] == "class 4"
+    assert labels.notna().sum() == old.table["given_label"].notna().sum() + 1
+
+
+def test_ids_that_are_taken_get_the_name_of_their_file(blob_run, tmp_path):
+    old, out = blob_run
+    rows = np.flatnonzero(Blobs.truth == 8)[:10]
+    same_ids = old.collection.ids[:10]
+    more = collection_of(Blobs.X[rows], [None] * 10, same_ids, root=tmp_path / "more.npz")
+    result, changes = update(out, more)
+    assert changes.added == [f"more.npz/{name}" for name in same_ids]
+    assert len(result) == 250
+    again, changes = update(out, more)
+    assert (len(again), changes.added) == (250, [])
+    other = replace(more, features=more.features + 1)
+    with pytest.raises(InputError, match="has an item 'item 000' already, with other content"):
+        update(out, other)
+
+
+def test_pictures_of_another_folder_are_other_pictures(finished, pictures, tmp_path):
+    result, out = finished
+    folder = tmp_path / "more"
+    Digits.write(folder, range(5))
+    for i in reversed(range(5)):
+        (folder / f"{i:03d}.png").rename(folder / f"{i + 1:03d}.png")
+    found, changes = update(out, folder, out=tmp_path / "next")
+    assert changes.added == [f"more/{i:03d}.png" for i in range(1, 6)]
+    assert found.collection.paths[-1] == folder / "005.png"
+    same, changes = update(out, pictures / "pictures", out=tmp_path / "same")
+    assert (len(same), changes.added) == (N, [])
+    assert same.table["given_label"].tolist() == result.table["given_label"].tolist()
+
+
+def test_more_labels_for_the_pictures_of_a_run(finished, pictures, tmp_path):
+    result, out = finished
+    (tmp_path / "labels.csv").write_text("path,label\n005.png,a five\n015.png,a five\n")
+    found, _ = update(out, pictures / "pictures", tmp_path / "labels.csv", out=tmp_path / "next")
+    assert found.n_known == 6
+    assert found.table["category"][[5, 15]].tolist() == ["a five", "a five"]
+    kept = result.table["given_label"].notna()
+    assert (found.table["given_label"] == result.table["given_label"])[kept].all()
+
+
+def test_an_update_rehearses_if_the_run_did(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "N_DRAWS", 2)
+    discover(Blobs.without(8), out=tmp_path)
+    more = Blobs.take(np.flatnonzero(Blobs.truth == 8))
+    assert update(tmp_path, more)[0].record.rehearsal.n_draws == 2
+
+
+def test_a_given_number_stays(tmp_path):
+    discover(Blobs.without(8), out=tmp_path, n_categories=8)
+    result, _ = update(tmp_path, Blobs.take(np.flatnonzero(Blobs.truth == 8)))
+    assert len(result.categories) == 8
+    assert "as asked for" in answer_sentence(result.record)
+
+
+def test_ctrl_c_leaves_the_run_as_it_was(blob_run, stop_at):
+    old, out = blob_run
+    more = Blobs.take(np.flatnonzero(Blobs.truth == 8))
+    with pytest.raises(KeyboardInterrupt):
+        update(out, more, progress=stop_at("Finding categories", 1))
+    pd.testing.assert_frame_equal(read_result(out).table, old.table)
+    assert len(update(out, more)[0]) == 270
+
+
+def test_a_run_in_use_is_not_updated(blob_run):
+    old, out = blob_run
+    data = fingerprint(old.collection)
+    with (
+        open_run(out, command="discover", data=data),
+        pytest.raises(InputError, match="in use"),
+    ):
+        update(out, Blobs.take([0]))
+
+
+def test_after_an_update_the_first_command_is_refused(blob_run):
+    out = blob_run[1]
+    update(out, Blobs.take(np.flatnonzero(Blobs.truth == 8)))
+    with pytest.raises(InputError, match="holds a run of `newfound update`"):
+        discover(Blobs.without(8), out=out)
