@@ -227,7 +227,7 @@ def update(
 @app.command()
 def report(run: Run) -> None:
     """Draw the page of a run again."""
-    from newfound.result.result import read_result
+    from newfound.result.store import read_result
 
     with clear_errors(), _steps() as progress:
         _write_report(read_result(run), run, progress)
@@ -242,7 +242,7 @@ def export(
 ) -> None:
     """Hand the result of a run to another tool."""
     from newfound.result.export.formats import export
-    from newfound.result.result import read_result
+    from newfound.result.store import read_result
 
     with clear_errors():
         print(f"Written: {export(read_result(run), to, out)}")
@@ -290,8 +290,8 @@ def _write_report(result: Any, folder: Path, progress: Callable[[str, int, int],
 
 def _tell(result: Any, folder: Path) -> None:
     """The answer, how far to trust it, and where to look."""
-    print(result.run["sentence"])
-    print(result.run["trust"])
-    for warning in result.run["warnings"]:
+    print(result.answer)
+    print(result.trust)
+    for warning in result.record.warnings:
         print(f"Mind: {warning}")
     print(f"Report: {folder / 'report.html'}. Table: {folder / 'assignments.csv'}.")

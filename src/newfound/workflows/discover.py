@@ -10,10 +10,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib.metadata
 import os
 import shlex
-import sys
 import tempfile
 import time
 import warnings
@@ -42,9 +40,18 @@ from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.counting.rehearsal import Rehearsal
 from newfound.mixture.counting.rehearsal import rehearse as hide_and_seek
 from newfound.mixture.estimator import SplitMergeMixture
+from newfound.result.build import predict_table, result_from
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
-from newfound.result.result import Result, predict_table, read_result, result_from, write_result
+from newfound.result.record import (
+    History,
+    RehearsalRecord,
+    Request,
+    RunFacts,
+    installed_versions,
+)
+from newfound.result.result import Result
 from newfound.result.run_folder import open_run, record_start, reopen_run
+from newfound.result.store import read_result, write_result
 
 if TYPE_CHECKING:
     from newfound.deep.settings import Settings
@@ -61,7 +68,6 @@ ROWS_TO_REHEARSE = 100_000
 #: Features of fewer numbers than this are rehearsed sooner than further processes have started.
 _NUMBERS_FOR_PROCESSES = 500_000
 
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "safetensors", "torch", "timm")
 
 
 def discover(
@@ -132,17 +138,16 @@ def discover(
         else:
             prepared, found = _train(collection, plan, folder, job)
         n_asked = n_categories if plan is None else plan.n_components
-        request = {"n_categories": n_asked, "train": train, "rehearse": rehearse}
-        run = {
-            **job.as_run(found),
-            "encoder": prepared.encoder["name"],
-            "settings": {**request, "training": None if plan is None else plan.as_dict()},
-            "rerun": _command(source, labels, out, prepared, job) if plan is None else None,
-        }
+        training = None if plan is None else plan.as_dict()
+        run = job.facts(
+            found,
+            encoder=prepared.encoder["name"],
+            settings=Request(n_asked, train, rehearse, training),
+            rerun=_command(source, labels, out, prepared, job) if plan is None else None,
+        )
         result = result_from(
-            prepared.collection, prepared.features, found.mixture,
-            run=run, encoder=prepared.encoder,
-        )  # fmt: skip
+            prepared.collection, prepared.features, found.mixture, run, encoder=prepared.encoder
+        )
         if folder is not None:
             write_result(result, folder)
     return result
@@ -213,8 +218,8 @@ def update(
         if out is None:
             locks.enter_context(reopen_run(run))
         old = read_result(run)
-        was_rehearsed = old.run["rehearsal"] is not None
-        job = _Job(old.run["seed"], None, was_rehearsed, progress or _say_nothing)
+        was_rehearsed = old.record.rehearsal is not None
+        job = _Job(old.record.seed or 0, None, was_rehearsed, progress or _say_nothing)
         with job.timed("read"):
             collection = _read(more, labels)
         merged = _merge(old, _encode_like(old, run, collection, job))
@@ -224,10 +229,16 @@ def update(
             check_apart(target, merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
         found, names = _go_on(old, merged, job)
-        details = {**old.run, **job.as_run(found), "command": "update", "rerun": None}
+        facts = job.facts(
+            found,
+            command="update",
+            settings=old.record.settings,
+            encoder=old.record.encoder,
+            last_id=old.record.last_id,
+        )
         result = result_from(
-            merged.collection, merged.features, found.mixture,
-            run=details, names=names, encoder=old.encoder,
+            merged.collection, merged.features, found.mixture, facts,
+            names=names, encoder=old.encoder,
         )  # fmt: skip
         changes = compare(old.table, result.table)
         _copy_network(old.encoder, run, target)
@@ -282,32 +293,20 @@ class _Job:
                     warning.message, warning.category, warning.filename, warning.lineno
                 )
 
-    def as_run(self, found: _Found) -> dict[str, Any]:
-        """Plain values for ``run.json``."""
+    def facts(self, found: _Found, **more: Any) -> RunFacts:
+        """What the job knows about its run."""
         rehearsal = found.rehearsal
-        run: dict[str, Any] = {
-            "command": "discover",
-            "seed": int(self.seed),
-            "rehearsal": None
+        return RunFacts(
+            seed=int(self.seed),
+            rehearsal=None
             if rehearsal is None
-            else {"n_draws": len(rehearsal.ratios), "ratios": rehearsal.ratios.tolist()},
-            "timings": {**self.timings, "total": round(sum(self.timings.values()), 3)},
-            "versions": _versions(),
-            "warnings": list(dict.fromkeys([*self.warnings, *_assumptions(found.mixture)])),
-        }
-        passes = [done.n_components for done in found.mixture.history_]
-        run["history"] = found.epochs or {"unit": "pass", "n_components": passes}
-        return run
-
-
-def _versions() -> dict[str, str]:
-    """Versions of Python and of the packages that are loaded."""
-    found = {"python": sys.version.partition(" ")[0]}
-    for name in _PACKAGES:
-        module = {"scikit-learn": "sklearn"}.get(name, name)
-        if module in sys.modules:
-            found[name] = importlib.metadata.version(name)
-    return found
+            else RehearsalRecord(len(rehearsal.ratios), tuple(rehearsal.ratios.tolist())),
+            history=None if found.epochs is None else History(**found.epochs),
+            timings={**self.timings, "total": round(sum(self.timings.values()), 3)},
+            versions=installed_versions(),
+            warnings=tuple(dict.fromkeys([*self.warnings, *_assumptions(found.mixture)])),
+            **more,
+        )
 
 
 class _Prepared(NamedTuple):
@@ -441,7 +440,7 @@ def _file_identity(encoder: str) -> dict[str, str]:
 
 def _encode_like(result: Result, run: Path, collection: Collection, job: _Job) -> _Prepared:
     """Features of more items, from the encoder of a run."""
-    kind, encoder = result.run["kind"], result.encoder
+    kind, encoder = result.record.kind, result.encoder
     if collection.kind != kind:
         raise InputError(
             f"The run in {run} is on {kind}, but these are {collection.kind}. Give {kind}."
@@ -586,7 +585,7 @@ def _train(
         "settings": settings.as_dict(),
         "checkpoint": trainer.BEST if has_best else trainer.LAST,
     }
-    counts = [epoch.n_components for epoch in trained.history]
+    counts = tuple(epoch.n_components for epoch in trained.history)
     found = _Found(trained.mixture, trained.rehearsal, {"unit": "epoch", "n_components": counts})
     return _Prepared(rest, trained.features, encoder), found
 
@@ -765,7 +764,7 @@ def _is_same(old: Result, place: int, more: _Prepared, row: int) -> bool:
 def _go_on(old: Result, merged: _Merged, job: _Job) -> tuple[_Found, list[str]]:
     """Fit again from the old partition, and name the categories by it."""
     collection, features = merged.collection, merged.features
-    n_asked = old.run["settings"].get("n_categories")
+    n_asked = old.record.settings.n_categories
     mixture = clone(old.mixture).set_params(n_components=n_asked, count=None)  # counted anew
     start = _start(old, merged)
     with _listening(mixture, job), job.timed("fit"), job.heeding():
@@ -775,7 +774,7 @@ def _go_on(old: Result, merged: _Merged, job: _Job) -> tuple[_Found, list[str]]:
     before = dict(zip(novel["id"], novel["category"], strict=True))
     known = [str(name) for name in mixture.classes_.tolist()]
     now = Partition(collection.ids, mixture.labels_, known)
-    return found, keep_ids(before, now, old.run["last_id"])
+    return found, keep_ids(before, now, old.record.last_id)
 
 
 def _start(old: Result, merged: _Merged) -> Ints:
