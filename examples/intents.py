@@ -11,7 +11,7 @@ from newfound import discover
 
 def main() -> None:
     result = discover(Path(sys.argv[1]), seed=0)
-    print(result.run["sentence"])
+    print(result.answer)
     text_of = dict(zip(result.collection.ids, result.collection.texts, strict=True))
     for _, category in result.categories[result.categories["kind"] == "novel"].iterrows():
         print(f"\n{category['category']}: {category['size']} sentences, for instance")

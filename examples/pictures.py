@@ -13,8 +13,8 @@ from newfound.report.page import write_report
 def main() -> None:
     pictures, labels, run = map(Path, sys.argv[1:4])
     result = discover(pictures, labels, out=run, seed=0)
-    print(result.run["sentence"])
-    print(result.run["trust"])
+    print(result.answer)
+    print(result.trust)
     novel = result.categories[result.categories["kind"] == "novel"]
     print(novel[["category", "size", "stability", "nearest"]].to_string(index=False))
     write_report(result, run / "report.html")

@@ -6,7 +6,10 @@ Sentences are not part of it; `newfound.result.sentences` makes them where they 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
@@ -14,6 +17,11 @@ from newfound._version import __version__
 from newfound.errors import InputError
 
 Kind: TypeAlias = Literal["pictures", "features", "texts"]
+
+#: Packages whose version may change a result.
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "safetensors", "torch", "timm")
+#: Packages that are imported under another name than they are installed.
+_MODULES = {"scikit-learn": "sklearn"}
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,49 @@ class History:
 
     unit: Literal["pass", "epoch"] = "pass"
     n_components: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What only the workflow knows about a run; a result derives the rest of its record.
+
+    Attributes
+    ----------
+    command : str
+        The command of newfound: discover, train or update.
+    rerun : str or None
+        The whole command line that repeats the run; None if no command line can.
+    settings : Request
+        What was asked for.
+    seed : int or None
+        Seed of all random numbers.
+    encoder : str or None
+        Name of what made the features.
+    rehearsal : RehearsalRecord or None
+        None if there was no rehearsal.
+    history : History or None
+        Number of components over time; None takes the passes of the mixture.
+    timings : dict
+        Seconds by step.
+    versions : dict
+        Versions, see `installed_versions`.
+    warnings : tuple of str
+        What a person should know about the result.
+    last_id : int
+        Highest number that the id of a novel category had in earlier runs.
+    """
+
+    command: str = "discover"
+    rerun: str | None = None
+    settings: Request = Request()
+    seed: int | None = None
+    encoder: str | None = None
+    rehearsal: RehearsalRecord | None = None
+    history: History | None = None
+    timings: dict[str, float] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    last_id: int = 0
 
 
 @dataclass(frozen=True)
@@ -164,21 +215,52 @@ class RunRecord:
         names = {item.name for item in fields(cls)}
         given: dict[str, Any] = {name: values[name] for name in names & set(values)}
         try:
-            interval, rehearsal = given.get("n_novel_interval"), given.get("rehearsal")
-            if interval is not None:
-                given["n_novel_interval"] = (float(interval[0]), float(interval[1]))
-            if rehearsal is not None:
-                ratios = tuple(float(ratio) for ratio in rehearsal["ratios"])
-                given["rehearsal"] = RehearsalRecord(int(rehearsal["n_draws"]), ratios)
-            if "history" in given:
-                history = given["history"]
-                given["history"] = History(history["unit"], tuple(history["n_components"]))
-            asked = {item.name for item in fields(Request)}
-            request = given.get("settings") or {}
-            given["settings"] = Request(**{k: request[k] for k in asked & set(request)})
-            given["warnings"] = tuple(str(text) for text in given.get("warnings") or ())
-            return cls(**given)
+            return cls(**{**given, **_typed_values(given)})
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise InputError(
                 f"run.json is damaged ({error}). Run newfound again, into a new folder."
             ) from error
+
+
+def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of ``run.json`` that are more than a number, a text or a dict, with their type."""
+    # Version 0.1.0 wrote null for some of these, which means the same as a missing key.
+    interval, rehearsal = given.get("n_novel_interval"), given.get("rehearsal")
+    history, request = given.get("history") or {}, given.get("settings") or {}
+    asked = {item.name for item in fields(Request)}
+    return {
+        "n_novel_interval": None if interval is None else (float(interval[0]), float(interval[1])),
+        "rehearsal": None
+        if rehearsal is None
+        else RehearsalRecord(
+            int(rehearsal["n_draws"]), tuple(float(ratio) for ratio in rehearsal["ratios"])
+        ),
+        "history": History(history.get("unit", "pass"), tuple(history.get("n_components", ()))),
+        "settings": Request(**{name: request[name] for name in asked & set(request)}),
+        "warnings": tuple(str(text) for text in given.get("warnings") or ()),
+    }
+
+
+def installed_versions(packages: Sequence[str] | None = None) -> dict[str, str]:
+    """Versions of Python and of packages.
+
+    Parameters
+    ----------
+    packages : sequence of str, optional
+        Names of distributions. By default those of `PACKAGES` that this process has loaded: what
+        was not loaded cannot have changed the result.
+
+    Returns
+    -------
+    dict
+        Name → version, "not installed" for a named package that is missing; ``python`` first.
+    """
+    if packages is None:
+        packages = [name for name in PACKAGES if _MODULES.get(name, name) in sys.modules]
+    versions = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "not installed"
+    return versions

@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
-from newfound._version import __version__
 from newfound.data.pictures import (
     _EXIF_ORIENTATION,
     _SILENCE,
@@ -193,7 +192,7 @@ def _to_label_studio(result: Result, out: Path) -> None:
     """
     shown = _choices_of(result.categories["category"])
     field, contents, how = _label_studio_contents(result)
-    model = f"newfound {result.run.get('version', __version__)}"
+    model = f"newfound {result.record.version}"
     tasks = [
         _task(row, {field: content}, shown[row.category], model)
         for row, content in zip(result.table.itertuples(), contents, strict=True)
@@ -288,7 +287,7 @@ def _to_coco(result: Result, out: Path) -> None:
         annotations.append(_annotation(row, number, code_of[row.category], width, height))
     kinds = zip(code_of.items(), result.categories["kind"], strict=True)
     content = {
-        "info": {"description": result.run.get("sentence", ""), "folder": str(folder)},
+        "info": {"description": result.answer, "folder": str(folder)},
         "licenses": [],
         "images": images,
         "annotations": annotations,

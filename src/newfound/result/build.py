@@ -1,0 +1,162 @@
+"""From a fitted mixture to a result, and from a result to the categories of more items."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from newfound.arrays import Floats
+from newfound.data.collection import Collection
+from newfound.data.tables import Table
+from newfound.errors import InputError
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.result.assign import assign, leave_one_out, outlier_scores, usual_distances
+from newfound.result.lineage import highest_number, novel_ids
+from newfound.result.profiles import profile_categories
+from newfound.result.record import History, RunFacts, RunRecord
+from newfound.result.result import Result, item_table
+
+
+def result_from(
+    collection: Collection,
+    features: Floats,
+    mixture: SplitMergeMixture,
+    run: RunFacts,
+    *,
+    names: Sequence[str] | None = None,
+    encoder: dict[str, Any] | None = None,
+) -> Result:
+    """Derive the result from a fitted mixture.
+
+    Parameters
+    ----------
+    collection : Collection
+        The items; every one of them is assigned.
+    features : ndarray of shape (n, d)
+        What the mixture was fitted to.
+    mixture : SplitMergeMixture
+        Fitted to the features and to the collection's labels.
+    run : RunFacts
+        What only the workflow knows about the run.
+    names : sequence of str, optional
+        Names of the categories. By default the known classes, then ``new-001``, ``new-002`` ….
+    encoder : dict, optional
+        What made the features, to be stored with the model.
+
+    Returns
+    -------
+    Result
+        Every item with its category.
+
+    Raises
+    ------
+    InputError
+        If the numbers of items, features and rows of the mixture differ.
+    """
+    if not len(collection) == len(features) == len(mixture.labels_):
+        raise InputError(
+            f"The collection has {len(collection)} items, but there are {len(features)} rows of "
+            f"features, and the mixture was fitted to {len(mixture.labels_)}."
+        )
+    names = _default_names(mixture) if names is None else names
+    is_labelled = collection.is_labelled
+    assigned, V = assign(mixture, features, np.where(is_labelled, mixture.labels_, -1))
+    distance = leave_one_out(assigned, is_labelled, mixture.n_known_)
+    return Result(
+        collection=collection,
+        features=features,
+        mixture=mixture,
+        names=tuple(names),
+        assigned=assigned,
+        outlier_scores=outlier_scores(distance, usual_distances(distance, is_labelled)),
+        profiles=profile_categories(mixture, V, assigned, is_labelled),
+        record=_make_record(run, collection, mixture, names),
+        prototypes=mixture.prototypes_,
+        V=V,
+        encoder=encoder or {},
+    )
+
+
+def _default_names(mixture: SplitMergeMixture) -> list[str]:
+    known = [str(name) for name in mixture.classes_.tolist()]
+    return [*known, *novel_ids(mixture.n_novel_, known)]
+
+
+def _make_record(
+    run: RunFacts, collection: Collection, mixture: SplitMergeMixture, names: Sequence[str]
+) -> RunRecord:
+    """The facts of the workflow, with everything that can be derived."""
+    count = mixture.count_
+    passes = tuple(done.n_components for done in mixture.history_)
+    return RunRecord(
+        kind=collection.kind,
+        n_items=len(collection),
+        n_labelled=int(collection.is_labelled.sum()),
+        n_known=mixture.n_known_,
+        n_novel=mixture.n_novel_,
+        command=run.command,
+        rerun=run.rerun,
+        source=None if collection.root is None else str(collection.root),
+        encoder=run.encoder,
+        settings=run.settings,
+        seed=run.seed,
+        n_skipped=len(collection.skipped),
+        n_novel_interval=None if count is None else _as_floats(count.interval),
+        label_rate=None if count is None else float(count.label_rate),
+        novel_share=None if count is None else float(count.novel_share),
+        rehearsal=run.rehearsal,
+        history=History("pass", passes) if run.history is None else run.history,
+        timings=run.timings,
+        versions=run.versions,
+        warnings=run.warnings,
+        # Ids of novel categories are never used twice, also if a category is gone.
+        last_id=max(highest_number(names[mixture.n_known_ :]), run.last_id),
+    )
+
+
+def _as_floats(interval: tuple[float, float]) -> tuple[float, float]:
+    """Plain numbers, which JSON can hold, for those of NumPy."""
+    low, high = interval
+    return float(low), float(high)
+
+
+def predict_table(result: Result, collection: Collection, features: Floats) -> Table:
+    """Assign more items to the categories of a result, which stay as they are.
+
+    Parameters
+    ----------
+    result : Result
+        With its model.
+    collection : Collection
+        More items. Their labels, if any, are shown beside the category and not used.
+    features : ndarray of shape (n, d)
+        Features of these items, from the same encoder.
+
+    Returns
+    -------
+    DataFrame
+        The columns of `Result.table`.
+
+    Raises
+    ------
+    InputError
+        If the result has no model, or was made with another number of features.
+    """
+    mixture = result.mixture
+    if mixture is None:
+        raise InputError(
+            "The run folder has no model, so nothing can be predicted from it. Restore its folder "
+            "'model', or run newfound discover again."
+        )
+    if features.shape[1] != result.features.shape[1]:
+        raise InputError(
+            f"The items have {features.shape[1]} features, but the run was made with "
+            f"{result.features.shape[1]}. Give features from the same encoder."
+        )
+    assigned, _ = assign(mixture, features)
+    is_labelled = result.collection.is_labelled
+    distance = leave_one_out(result.assigned, is_labelled, result.n_known)
+    scores = outlier_scores(assigned.distance, usual_distances(distance, is_labelled))
+    return item_table(collection, assigned, scores, result.names, result.n_known)

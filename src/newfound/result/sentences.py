@@ -1,0 +1,163 @@
+"""Sentences: a run and its categories in words, made where they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from newfound.mixture.split_merge import SMALLEST_HALF
+from newfound.result.evidence import MoveEvidence
+from newfound.result.record import RehearsalRecord, RunRecord
+
+#: A rehearsal is fine if it finds at most this many categories for each hidden class, and no
+#: fewer than the inverse.
+GOOD_RATIO = 1.25
+
+_ITEMS = {"pictures": "pictures", "features": "items", "texts": "texts"}
+
+
+def answer_sentence(record: RunRecord) -> str:
+    """How many categories there are, in one sentence."""
+    known, novel = _categories(record.n_known, "known"), _categories(record.n_novel, "new")
+    where = f"in {record.n_items:,} {_ITEMS[record.kind]}"
+    if record.is_k_given:
+        n = record.n_known + record.n_novel
+        return f"{_categories(n)} {where}, as requested: {known} and {novel}."
+    if record.n_novel == 0:
+        return f"No new category was found {where}, in addition to {known}."
+    was = "was" if record.n_novel == 1 else "were"
+    return f"{novel} {was} found {where}, in addition to {known}."
+
+
+def _categories(n: int, kind: str = "") -> str:
+    words = [str(n), kind, "category" if n == 1 else "categories"]
+    return " ".join(word for word in words if word)
+
+
+def trust_sentence(record: RunRecord) -> str:
+    """How far the number of new categories can be trusted, in one or two sentences."""
+    if record.is_k_given:
+        return "The number of categories was given, so this run cannot say whether it is right."
+    if record.n_novel_interval is None and record.n_known < 2:
+        return (
+            "Fewer than two classes have labels, which is too few to say how far the number of "
+            "categories can be trusted."
+        )
+    if record.n_novel_interval is None:
+        return "The number was found by the paper's own rule, which gives no interval."
+    low, high = (round(end) for end in record.n_novel_interval)
+    interval = f"{low}" if low == high else f"{low} to {high}"
+    words = f"90 % interval for the number of new categories: {interval}."
+    if record.rehearsal is None:
+        return f"{words} There was no rehearsal with hidden categories."
+    return f"{words} {_rehearsal_sentence(record.rehearsal, record.n_novel)}"
+
+
+def _rehearsal_sentence(rehearsal: RehearsalRecord, n_novel: int) -> str:
+    """What the rehearsal says about the number of new categories."""
+    ratios = rehearsal.ratios
+    middle = float(np.median(ratios))
+    words = (
+        f"In a rehearsal, some known categories were hidden {rehearsal.n_draws} times: for each "
+        f"hidden category, {middle:.1f} were found ({min(ratios):.1f} to {max(ratios):.1f})"
+    )
+    if middle > GOOD_RATIO:
+        return f"{words}, so there may be fewer new categories: about {n_novel / middle:.0f}."
+    if middle < 1 / GOOD_RATIO:
+        # Near zero the quotient says nothing any more.
+        about = f": about {n_novel / middle:.0f}" if middle > 0.1 else ""
+        return f"{words}, so there may be more new categories{about}."
+    return f"{words}, which is close to the correct value, 1."
+
+
+def rerun_sentence(record: RunRecord) -> str:
+    """Why there is no command line that repeats a run."""
+    if record.command == "update":
+        return "This run was continued with newfound update, so no single command repeats it."
+    if record.settings.train:  # version 0.1.0 kept no command for these, wherever they started
+        return "No command was recorded that repeats this training run."
+    return "This run was started from Python, so no command repeats it."
+
+
+# ------------------------------------------------------------------------------------ categories
+
+
+def why_not_split(evidence: MoveEvidence, code: int, n_known: int) -> str:
+    """Why a category is not two.
+
+    Parameters
+    ----------
+    evidence : MoveEvidence
+        Numbers for all categories.
+    code : int
+        The category.
+    n_known : int
+        K^l, number of known classes.
+
+    Returns
+    -------
+    str
+        A sentence.
+    """
+    if code < n_known:
+        return "Its labels say that it is one category."
+    gap, log_ratio = evidence.split_gap[code], evidence.split_log_ratio[code]
+    if np.isnan(gap):
+        return f"It is too small to split: a half would have {SMALLEST_HALF} items or fewer."
+    closest = _smallest(evidence.merge_gap)
+    if closest is None:
+        words = f"Its halves differ by {gap:.3g}, and there is no other category to compare with"
+    elif gap <= closest:
+        words = f"Its halves differ less ({gap:.3g}) than any two categories do ({closest:.3g})"
+    else:
+        words = (
+            f"Its halves differ by {gap:.3g}, more than the two closest categories do "
+            f"({closest:.3g}), but a split would make one category too many"
+        )
+    return f"{words}; log H = {log_ratio:+.0f}."
+
+
+def why_not_merged(
+    evidence: MoveEvidence, code: int, n_known: int, names: Sequence[str], nearest: int
+) -> str:
+    """Why a category is not part of another.
+
+    Parameters
+    ----------
+    evidence : MoveEvidence
+        Numbers for all categories.
+    code : int
+        The category.
+    n_known : int
+        K^l, number of known classes.
+    names : sequence of str
+        Names of all categories.
+    nearest : int
+        Code of the category with the nearest prototype, -1 if there is no other.
+
+    Returns
+    -------
+    str
+        A sentence.
+    """
+    if nearest < 0:
+        return "There is no other category."
+    partner = evidence.merge_partner[code]
+    if partner < 0:
+        reason = "has other labels" if code < n_known else "is too far away"
+        return f"The nearest category, {names[nearest]}, {reason}."
+    gap, log_ratio = evidence.merge_gap[code], evidence.merge_log_ratio[code]
+    widest = -(_smallest(-evidence.split_gap) or 0.0)
+    words = f"It differs from {names[partner]} by {gap:.3g}, "
+    if gap >= widest:
+        words += f"more than the halves of any category do ({widest:.3g})"
+    else:
+        words += f"less than the halves of some category do ({widest:.3g}): compare the two"
+    return f"{words}; log H = {log_ratio:+.0f}."
+
+
+def _smallest(values: np.typing.NDArray[np.float64]) -> float | None:
+    """The smallest number, None if all are NaN."""
+    numbers = values[~np.isnan(values)]
+    return float(numbers.min()) if len(numbers) else None

@@ -1,0 +1,264 @@
+"""A result in the files of its run folder: written together, read without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from newfound.arrays import Floats, Ints
+from newfound.data.collection import Collection, Labels, Skipped
+from newfound.data.tables import (
+    Table,
+    as_objects,
+    damaged,
+    make_table,
+    read_parquet,
+    unescape_formula,
+    write_csv,
+    write_parquet,
+)
+from newfound.errors import require
+from newfound.files import read_json, whole_file, write_json
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.result.assign import Assigned, Singles, distances_from_prototypes, project
+from newfound.result.evidence import MoveEvidence, weigh_moves
+from newfound.result.model_file import load_mixture, save_mixture
+from newfound.result.profiles import CategoryProfiles
+from newfound.result.record import RunRecord
+from newfound.result.result import SEPARATOR, Result
+from newfound.result.run_folder import RUN, check_run, staged
+
+#: Columns of ``categories.parquet`` with the evidence as numbers; 0.1.0 kept sentences only.
+_EVIDENCE = ("split_gap", "split_log_ratio", "merge_gap", "merge_log_ratio")
+_PARTNER = "merge_partner"
+
+
+def write_result(result: Result, folder: Path, **json_files: Any) -> None:
+    """Write a result to a run folder, all of it or nothing.
+
+    The files are ``assignments.csv`` and ``.parquet``, ``categories.csv`` and ``.parquet``,
+    ``skipped.csv``, ``run.json`` and the folder ``model``; for texts also ``texts.parquet``. In
+    the CSV files, a text that a spreadsheet would run as a formula begins with an apostrophe.
+
+    Parameters
+    ----------
+    result : Result
+        What to write.
+    folder : Path
+        The run folder; it is created if needed. Files of an earlier result are replaced.
+    **json_files
+        Further JSON files, such as ``changes``: name without the ending → plain values.
+    """
+    pandas = require("pandas", "report")
+    require("pyarrow", "report")
+    collection = result.collection
+    with staged(Path(folder)) as stage:
+        if result.mixture is not None:
+            save_mixture(result.mixture, stage / "model", encoder=result.encoder)
+            with whole_file(stage / "model" / "features.npy") as file:
+                np.save(file, result.features, allow_pickle=False)
+        if collection.texts is not None:
+            texts = {"id": as_objects(collection.ids), "text": as_objects(collection.texts)}
+            write_parquet(make_table(texts), stage / "texts.parquet")
+        write_csv(result.table, stage / "assignments.csv")
+        write_parquet(result.table, stage / "assignments.parquet")
+        write_csv(result.categories, stage / "categories.csv")
+        write_parquet(_stored_categories(result), stage / "categories.parquet")
+        skipped = [(item.path, item.reason) for item in collection.skipped]
+        write_csv(pandas.DataFrame(skipped, columns=["path", "reason"]), stage / "skipped.csv")
+        for name, content in json_files.items():
+            write_json(stage / f"{name}.json", content)
+        # The sentences are for people who open the file. They are not read back.
+        sentences = {"sentence": result.answer, "trust": result.trust}
+        write_json(stage / RUN, {**result.record.as_json(), **sentences})
+
+
+def _stored_categories(result: Result) -> Table:
+    """The table of categories for Parquet: ids in lists, and the evidence as numbers."""
+    ids, profiles = result.collection.ids, result.profiles
+    columns = {name: result.categories[name].to_numpy() for name in result.categories}
+    for name, rows in (("exemplars", profiles.exemplars), ("borderline", profiles.borderline)):
+        columns[name] = as_objects([[ids[row] for row in some] for some in rows])
+    if profiles.evidence is not None:
+        columns |= {name: getattr(profiles.evidence, name) for name in _EVIDENCE}
+        partners = [None if i < 0 else result.names[i] for i in profiles.evidence.merge_partner]
+        columns[_PARTNER] = as_objects(partners)
+    return make_table(columns)
+
+
+# ---------------------------------------------------------------------------------------- reading
+
+
+def read_result(folder: Path) -> Result:
+    """Read what `write_result` wrote, also by version 0.1.0; nothing is unpickled.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+
+    Returns
+    -------
+    Result
+        The result as it was written, except that the collection's labels are texts. Without the
+        folder ``model`` it has no mixture, features and prototypes have no columns, and distances
+        are NaN.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no finished run, a run of another version, or damaged files.
+    """
+    folder = Path(folder)
+    check_run(folder)
+    record = RunRecord.from_json(read_json(folder / RUN))
+    table = read_parquet(folder / "assignments.parquet")
+    categories = read_parquet(folder / "categories.parquet")
+    model = _read_model(folder / "model", len(table), len(categories))
+    try:
+        names = tuple(categories["category"])
+        assigned = _assigned_from(table, names, model)
+        profiles = _profiles_from(categories, table["id"].tolist(), assigned.labels, model)
+        scores = table["outlier_score"].to_numpy(dtype=np.float64)
+        labels = table["given_label"].to_numpy(dtype=object)
+    except (KeyError, TypeError, ValueError) as error:
+        raise damaged(folder / "categories.parquet", error) from error
+    return Result(
+        collection=_read_collection(folder, record, table, labels, model.features),
+        features=model.features,
+        mixture=model.mixture,
+        names=names,
+        assigned=assigned,
+        outlier_scores=scores,
+        profiles=profiles,
+        record=record,
+        prototypes=model.prototypes,
+        V=model.V,
+        encoder=model.encoder,
+    )
+
+
+class _Model(NamedTuple):
+    """What the folder ``model`` holds, and what follows from it; without columns if it is gone."""
+
+    mixture: SplitMergeMixture | None
+    encoder: dict[str, Any]
+    features: Floats
+    prototypes: Floats
+    V: Singles
+
+
+def _read_model(folder: Path, n_rows: int, n_categories: int) -> _Model:
+    if not folder.is_dir():
+        no_features = np.zeros((n_rows, 0), dtype=np.float32)
+        return _Model(None, {}, no_features, np.zeros((n_categories, 0)), no_features)
+    mixture, encoder = load_mixture(folder)
+    features = _read_features(folder / "features.npy", n_rows)
+    return _Model(mixture, encoder, features, mixture.prototypes_, project(mixture, features))
+
+
+def _read_features(path: Path, n_rows: int) -> Floats:
+    try:
+        features: Floats = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise damaged(path, error) from error
+    if features.ndim != 2 or len(features) != n_rows:
+        raise damaged(path, f"it holds {len(features)} rows for {n_rows} items")
+    return features
+
+
+def _read_collection(
+    folder: Path, record: RunRecord, table: Table, labels: Labels, features: Floats
+) -> Collection:
+    """The collection, from the tables."""
+    kind = record.kind
+    texts = read_parquet(folder / "texts.parquet")["text"].tolist() if kind == "texts" else None
+    return Collection(
+        ids=table["id"].tolist(),
+        y=labels,
+        paths=[Path(path) for path in table["path"]] if kind == "pictures" else None,
+        features=features if kind == "features" else None,
+        texts=texts,
+        skipped=_read_skipped(folder / "skipped.csv"),
+        root=None if record.source is None else Path(record.source),
+    )
+
+
+def _read_skipped(path: Path) -> list[Skipped]:
+    pandas = require("pandas", "report")
+    try:
+        table = pandas.read_csv(path, dtype=str, na_filter=False)
+        rows = list(zip(table["path"], table["reason"], strict=True))
+    except (OSError, ValueError, KeyError) as error:
+        raise damaged(path, error) from error
+    return [Skipped(unescape_formula(name), unescape_formula(reason)) for name, reason in rows]
+
+
+# --------------------------------------------------------------------------- from names to codes
+
+
+def _assigned_from(table: Table, names: Sequence[str], model: _Model) -> Assigned:
+    """The columns of the table of items as codes; distances from the model, if there is one."""
+    labels = _codes(table["category"], names)
+    distance = np.full(len(table), np.nan)
+    if model.mixture is not None:
+        distance = distances_from_prototypes(model.V, model.prototypes, labels)
+    confidence = table["confidence"].to_numpy(dtype=np.float64)
+    return Assigned(labels, confidence, _codes(table["runner_up"], names), distance)
+
+
+def _profiles_from(
+    categories: Table, ids: Sequence[str], labels: Ints, model: _Model
+) -> CategoryProfiles:
+    """The columns of the table of categories as numbers, codes and rows."""
+    row_of = {name: row for row, name in enumerate(ids)}
+    names = categories["category"].tolist()
+    exemplars, borderline = (
+        tuple(_rows(cell, row_of) for cell in categories[name])
+        for name in ("exemplars", "borderline")
+    )
+    return CategoryProfiles(
+        sizes=categories["size"].to_numpy(dtype=np.int64),
+        n_labelled=categories["n_labelled"].to_numpy(dtype=np.int64),
+        stability=categories["stability"].to_numpy(dtype=np.float64),
+        mean_confidence=categories["mean_confidence"].to_numpy(dtype=np.float64),
+        nearest=_codes(categories["nearest"], names),
+        exemplars=exemplars,
+        borderline=borderline,
+        evidence=_evidence_from(categories, names, labels, model),
+    )
+
+
+def _evidence_from(
+    categories: Table, names: Sequence[str], labels: Ints, model: _Model
+) -> MoveEvidence | None:
+    """The evidence as stored; for a folder of 0.1.0 worked out again, None without its model."""
+    if _PARTNER in categories:
+        numbers = [categories[name].to_numpy(dtype=np.float64) for name in _EVIDENCE]
+        return MoveEvidence(*numbers, merge_partner=_codes(categories[_PARTNER], names))
+    return None if model.mixture is None else weigh_moves(model.mixture, model.V, labels)
+
+
+def _codes(column: Iterable[str | None], names: Sequence[str]) -> Ints:
+    """Codes of names, -1 for None."""
+    code_of: dict[str | None, int] = {name: code for code, name in enumerate(names)}
+    code_of[None] = -1
+    return np.array([code_of[name] for name in column], dtype=np.int64)
+
+
+def _rows(cell: str | Iterable[str], row_of: Mapping[str, int]) -> Ints:
+    """Rows of the ids in a cell: a list of ids, or the joined text of version 0.1.0."""
+    if not isinstance(cell, str):
+        return np.array([row_of[name] for name in cell], dtype=np.int64)
+    rows: list[int] = []
+    name = ""
+    # An id may hold the separator itself, so parts are put together until they are an id.
+    for part in cell.split(SEPARATOR) if cell else []:
+        name = f"{name}{SEPARATOR}{part}" if name else part
+        if name in row_of:
+            rows.append(row_of[name])
+            name = ""
+    return np.array(rows, dtype=np.int64)
