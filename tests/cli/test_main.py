@@ -1,7 +1,6 @@
 """The commands, mostly inside this process."""
 
 import csv
-import json
 import re
 import subprocess
 import sys
@@ -14,8 +13,7 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import numpy as np
 import pytest
 import typer
-from PIL import Image
-from sklearn.datasets import load_digits
+from samples import Digits
 from typer.testing import CliRunner
 
 import newfound
@@ -23,7 +21,7 @@ from newfound.__main__ import main
 from newfound.cli.main import app
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
-from newfound.result.result import read_result
+from newfound.result.store import read_result
 from newfound.workflows.demo import Category, Demo
 
 N = 200
@@ -61,21 +59,6 @@ def fail(*arguments):
     return line
 
 
-class Digits:
-    """Some digits; about half of the labels of five classes."""
-
-    X, truth = load_digits(return_X_y=True)
-    half = np.random.default_rng(0).random(len(truth)) < 0.5
-    y = tuple(f"digit {t}" if t < 5 and h else None for t, h in zip(truth, half, strict=True))
-
-    @classmethod
-    def write(cls, folder, rows):
-        folder.mkdir(parents=True)
-        for i in rows:
-            grey = (cls.X[i].reshape(8, 8) * 255 / 16).astype(np.uint8)
-            Image.fromarray(grey).save(folder / f"{i:03d}.png")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def no_tsne():
     """The map of the report has tests of its own, and takes long where cores are few."""
@@ -91,8 +74,7 @@ def root(tmp_path_factory):
     Digits.write(root / "pictures", range(N))
     (root / "pictures" / "broken.png").write_bytes(b"no picture")
     Digits.write(root / "more", range(N, N + 40))
-    lines = [f"{i:03d}.png,{Digits.y[i]}" for i in range(N) if Digits.y[i] is not None]
-    (root / "labels.csv").write_text("\n".join(["path,label", *lines]))
+    Digits.write_labels(root / "labels.csv", range(N))
     np.savez(root / "f.npz", X=Digits.X[:N], y=np.array([label or "" for label in Digits.y[:N]]))
     return root
 
@@ -269,19 +251,19 @@ def as_options(settings):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What the commands ask the library for, instead of training."""
+    """What the commands ask the workflows for, instead of training."""
     calls = []
 
-    class Pictures(list):
-        skipped = ("one", "another")
+    def train(pictures, labels, settings, out, *, progress):
+        calls.append(SimpleNamespace(pictures=pictures, labels=labels, settings=settings, out=out))
+        raise InputError("enough")
 
-    def train_on_pictures(pictures, labels, settings, out, *, pretraining=False):
-        given = {"pictures": pictures, "labels": labels, "out": out}
-        calls.append(SimpleNamespace(**given, settings=settings, pretraining=pretraining))
-        mixture = SimpleNamespace(n_known_=5, n_novel_=3, n_novel_interval_=(2.04, 4.0))
-        return Pictures(range(1234)), SimpleNamespace(mixture=mixture)
+    def pretrain(pictures, settings, out, *, progress):
+        calls.append(SimpleNamespace(pictures=pictures, settings=settings, out=out))
+        return SimpleNamespace(skipped=["one"]), None
 
-    monkeypatch.setattr("newfound.workflows.train.train_on_pictures", train_on_pictures)
+    monkeypatch.setattr("newfound.workflows.train.train", train)
+    monkeypatch.setattr("newfound.workflows.pretrain.pretrain", pretrain)
     return calls
 
 
@@ -290,40 +272,33 @@ def asked(monkeypatch):
 )
 def test_every_option_reaches_the_training(asked, command, base):
     wanted = {name: other_value(name, value) for name, value in base.as_dict().items()}
-    succeed(command, "somewhere", *as_options(wanted))
+    run(command, "somewhere", *as_options(wanted))
     assert asked[0].settings.as_dict() == wanted
     assert all(wanted[name] != value for name, value in base.as_dict().items())
 
 
 def test_train_asks_for_what_was_given(asked):
-    printed = succeed("train", "somewhere", "--labels", "l.csv", "--out", "there")
+    fail("train", "somewhere", "--labels", "l.csv", "--out", "there")
     (call,) = asked
     assert (str(call.pictures), str(call.labels), str(call.out)) == ("somewhere", "l.csv", "there")
     assert call.settings == Settings()
-    assert not call.pretraining
-    assert (
-        "5 categories were known, 3 new ones were found (90 % interval 2.0 to 4.0) in 1,234 "
-        "pictures; 2 files were skipped." in printed
-    )
-    assert "there/assignments.csv" in printed
 
 
 def test_train_takes_the_letter_of_the_paper_with_changes(asked):
-    succeed("train", "somewhere", "--paper", "--epochs", "7", "--no-flip")
+    fail("train", "somewhere", "--paper", "--epochs", "7", "--no-flip")
     assert asked[0].settings == Settings.paper(epochs=7, flip=False)
 
 
 def test_an_option_that_is_given_goes_before_the_paper(asked):
-    succeed("train", "somewhere", "--paper", "--pca", "all", "--projection-head")
+    fail("train", "somewhere", "--paper", "--pca", "all", "--projection-head")
     assert asked[0].settings == Settings.paper(pca="all", projection_head=True)
 
 
 def test_pretrain_reads_no_labels(asked):
     printed = succeed("pretrain", "somewhere", "--out", "there")
     (call,) = asked
-    assert call.labels is None
-    assert call.pretraining
     assert call.settings == Settings.pretraining()
+    assert "1 file was skipped." in printed
     assert "newfound train … --weights there/backbone.safetensors" in printed
 
 
@@ -331,13 +306,11 @@ def test_pretrain_reads_no_labels(asked):
 
 
 def test_count_says_how_many(tmp_path):
-    X, truth = load_digits(return_X_y=True)
-    rng = np.random.default_rng(0)
-    np.savez(tmp_path / "f.npz", X=X, y=np.where((truth < 5) & (rng.random(1797) < 0.5), truth, -1))
+    np.savez(tmp_path / "f.npz", X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
     printed = succeed("count", tmp_path / "f.npz", "--seed", "1")
-    found = float(re.search(r"5 categories are known; about ([\d.]+) more", printed)[1])
+    found = float(re.search(r"5 known categories, and about ([\d.]+) new ones", printed)[1])
     assert found == pytest.approx(5, abs=1)
-    assert "90% interval" in printed
+    assert "90% interval: " in printed
 
 
 @pytest.mark.filterwarnings("ignore:The count speaks")
@@ -350,18 +323,49 @@ def test_pretrain_then_train(root, tmp_path):
         *["train", root / "pictures", "--labels", root / "labels.csv", "--out", second],
         *[*SMALL, "--weights", weights],
     )
-    summary = json.loads((second / "run.json").read_text())
-    assert summary["settings"]["weights"] == str(weights)
-    assert f"{summary['n_novel']} new ones were found" in printed
-    assert "in 200 pictures; 1 files were skipped." in printed
+    record = read_result(second).record
+    assert record.settings.training["weights"] == str(weights)
+    assert read_result(second).answer in printed
+    assert "1 file was skipped." in printed
+    assert f"Report: {second}/report.html. Table: {second}/assignments.csv." in printed
+    assert "newfound train" in (second / "report.html").read_text(encoding="utf-8")
     assert len(read_table(second / "assignments.csv")) == N
+
+
+def test_the_other_commands_understand_a_run_of_train(root, tmp_path):
+    """The walk of a person: train, report, predict, export, update."""
+    pytest.importorskip("torch").set_num_threads(1)
+    out = tmp_path / "run"
+    succeed(
+        *["train", root / "pictures", "--labels", root / "labels.csv", "--out", out],
+        *[*SMALL, "--n-components", "10"],
+    )
+    assert succeed("report", out) == f"Report: {out / 'report.html'}"
+    succeed("predict", out, root / "more", "--out", tmp_path / "p.csv")
+    assert len(read_table(tmp_path / "p.csv")) == 40
+    succeed("export", out, "--to", "csv", "--out", tmp_path / "a.csv")
+    assert len(read_table(tmp_path / "a.csv")) == N
+    succeed("update", out, root / "more")
+    assert len(read_result(out)) == N + 40
+
+
+def test_a_machine_without_the_report_extra_still_trains(root, tmp_path, monkeypatch):
+    pytest.importorskip("torch").set_num_threads(1)
+    monkeypatch.setitem(sys.modules, "jinja2", None)  # as if it were not installed
+    out = tmp_path / "run"
+    printed = succeed(
+        *["train", root / "pictures", "--labels", root / "labels.csv", "--out", out],
+        *[*SMALL, "--n-components", "10"],
+    )
+    assert f"For a report, run `newfound report {out}`" in printed
+    assert len(read_result(out)) == N
 
 
 def test_discover_answers_in_a_sentence_and_leaves_a_report(discovered):
     out, printed = discovered
     result = read_result(out)
-    assert result.run["sentence"] in printed
-    assert result.run["trust"] in printed
+    assert result.answer in printed
+    assert result.trust in printed
     assert f"Report: {out}/report.html. Table: {out}/assignments.csv." in printed
     assert "<html" in (out / "report.html").read_text(encoding="utf-8")
     assert len(read_table(out / "assignments.csv")) == N
@@ -389,7 +393,7 @@ def test_warnings_of_a_run_are_shown(root, tmp_path):
     y = [label if label in ("digit 0", "digit 1") else "" for label in Digits.y[:N]]
     np.savez(tmp_path / "f.npz", X=Digits.X[:N], y=np.array(y))
     printed = succeed("discover", tmp_path / "f.npz", "--out", tmp_path / "run")
-    assert "Mind: Only 2 classes are known" in printed
+    assert "Note: Only 2 classes are known" in printed
 
 
 def test_embed_writes_features_for_other_commands(root, tmp_path):
@@ -399,8 +403,8 @@ def test_embed_writes_features_for_other_commands(root, tmp_path):
         *["--out", out, "--encoder", GREY],
     )
     assert f"200 × 64 features by {GREY}: {out}" in printed
-    assert "1 files were skipped; the first: no picture in a format that can be read." in printed
-    assert "5 categories are known" in succeed("count", out)
+    assert "1 file was skipped; the first one: no picture in a format that can be read." in printed
+    assert "5 known categories" in succeed("count", out)
 
 
 def test_predict_writes_a_table(root, discovered, tmp_path):
@@ -411,8 +415,8 @@ def test_predict_writes_a_table(root, discovered, tmp_path):
     rows = read_table(tmp_path / "p.csv")
     assert [row["id"] for row in rows] == [f"{i:03d}.png" for i in range(N, N + 40)]
     n_novel = sum(row["kind"] == "novel" for row in rows)
-    assert f"40 items, {n_novel} of them in novel categories: {tmp_path}/p.csv" in printed
-    assert "1 files were skipped." in printed
+    assert f"40 items, {n_novel} of them in new categories: {tmp_path}/p.csv" in printed
+    assert "1 file was skipped." in printed
     known = set(read_result(run_folder).categories["category"])
     assert {row["category"] for row in rows} <= known
 
@@ -463,7 +467,7 @@ def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatc
     assert asked == {"folder": Path("there"), "seed": 5, "epochs": 2}
     for shown in ("new-001", "novel", "171", "digit 7", "99%", "In truth there are 5 new ones."):
         assert shown in printed
-    assert read_result(run_folder).run["sentence"] in printed
+    assert read_result(run_folder).answer in printed
     assert (tmp_path / "report.html").exists()
 
 
@@ -496,11 +500,11 @@ BAD = {
             *["discover", "{root}/pictures", "--labels", "{root}/labels.csv"],
             *["--encoder", GREY, "--out", "{root}/pictures/run"],
         ],
-        "lies in the folder of pictures",
+        "is inside the folder of pictures",
     ),
     "discover: pixels": (
         ["discover", "{root}/pictures", "--train", "--encoder", "pixels"],
-        "Pixels cannot be trained",
+        "Raw pixels have no network to train",
     ),
     "discover: folder in use": (
         ["discover", "{root}/f.npz", "--out", "{root}"],
@@ -552,20 +556,20 @@ def test_errors_of_the_system_are_one_line(monkeypatch, error):
     def read_result(run):
         raise error
 
-    monkeypatch.setattr("newfound.result.result.read_result", read_result)
+    monkeypatch.setattr("newfound.result.store.read_result", read_result)
     assert fail("report", "run") == f"newfound: {error}"
 
 
 WORK = {
     "count": ("newfound.data.features.load_features", ["f.npz"]),
-    "train": ("newfound.workflows.train.train_on_pictures", ["pictures"]),
-    "pretrain": ("newfound.workflows.train.train_on_pictures", ["pictures"]),
+    "train": ("newfound.workflows.train.train", ["pictures"]),
+    "pretrain": ("newfound.workflows.pretrain.pretrain", ["pictures"]),
     "discover": ("newfound.workflows.discover.discover", ["pictures"]),
     "embed": ("newfound.workflows.embed.embed", ["pictures"]),
-    "predict": ("newfound.workflows.discover.predict", ["run", "more"]),
-    "update": ("newfound.workflows.discover.update", ["run", "more"]),
-    "report": ("newfound.result.result.read_result", ["run"]),
-    "export": ("newfound.result.result.read_result", ["run", "--to", "csv", "--out", "a.csv"]),
+    "predict": ("newfound.workflows.predict.predict", ["run", "more"]),
+    "update": ("newfound.workflows.update.update", ["run", "more"]),
+    "report": ("newfound.result.store.read_result", ["run"]),
+    "export": ("newfound.result.store.read_result", ["run", "--to", "csv", "--out", "a.csv"]),
     "demo": ("newfound.workflows.demo.run_demo", []),
 }
 
@@ -578,13 +582,13 @@ def test_ctrl_c_is_exit_code_2_and_a_hint(command, monkeypatch):
     work, arguments = WORK[command]
     monkeypatch.setattr(work, interrupt)
     line = fail(command, *arguments)
-    assert line == "newfound: stopped. Run the same command again to go on."
+    assert line == "newfound: stopped. Run the same command again to resume."
 
 
 def test_an_error_of_the_program_itself_is_not_hidden(monkeypatch):
     def read_result(run):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("newfound.result.result.read_result", read_result)
+    monkeypatch.setattr("newfound.result.store.read_result", read_result)
     result = run("report", "run")
     assert isinstance(result.exception, ZeroDivisionError)

@@ -5,12 +5,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from newfound.result.store import read_result  # noqa: E402
-
 from newfound.deep.checkpoint import load_checkpoint  # noqa: E402
 from newfound.deep.gpc import load_trained  # noqa: E402
 from newfound.deep.settings import Settings  # noqa: E402
 from newfound.errors import InputError  # noqa: E402
+from newfound.result.store import read_result  # noqa: E402
 from newfound.workflows.encoding import encode_like  # noqa: E402
 from newfound.workflows.job import Job  # noqa: E402
 from newfound.workflows.predict import predict  # noqa: E402

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from newfound.result.sentences import answer_sentence
-from newfound.result.store import read_result
 from samples import Blobs, Digits, collection_of, objects
 
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.run_folder import open_run
+from newfound.result.sentences import answer_sentence
+from newfound.result.store import read_result
 from newfound.workflows import fitting
 from newfound.workflows.discover import discover
 from newfound.workflows.source import fingerprint
@@ -115,7 +115,7 @@ def test_ids_that_are_taken_get_the_name_of_their_file(blob_run, tmp_path):
     again, changes = update(out, more)
     assert (len(again), changes.added) == (250, [])
     other = replace(more, features=more.features + 1)
-    with pytest.raises(InputError, match="has an item 'item 000' already, with other content"):
+    with pytest.raises(InputError, match="already has an item 'item 000' with other content"):
         update(out, other)
 
 
@@ -154,7 +154,7 @@ def test_a_given_number_stays(tmp_path):
     discover(Blobs.without(8), out=tmp_path, n_categories=8)
     result, _ = update(tmp_path, Blobs.take(np.flatnonzero(Blobs.truth == 8)))
     assert len(result.categories) == 8
-    assert "as asked for" in answer_sentence(result.record)
+    assert "as requested" in answer_sentence(result.record)
 
 
 def test_ctrl_c_leaves_the_run_as_it_was(blob_run, stop_at):

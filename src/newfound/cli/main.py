@@ -299,10 +299,8 @@ def _write_report_if_possible(result: Result, folder: Path, progress: Progress) 
 
 def _print_answer(result: Result, folder: Path, *, has_report: bool = True) -> None:
     """Print the answer, how far to trust it, and where to look."""
-    from newfound.result.sentences import answer_sentence, trust_sentence
-
-    print(answer_sentence(result.record))
-    print(trust_sentence(result.record))
+    print(result.answer)
+    print(result.trust)
     for warning in result.record.warnings:
         print(f"Note: {warning}")
     _print_skipped(result.collection.skipped)

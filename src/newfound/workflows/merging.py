@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -58,7 +58,8 @@ def merge_items(old: Result, more: EncodedItems) -> MergedItems:
 
 def _nearest_categories(old: Result, features: Floats) -> Ints:
     assert old.mixture is not None  # `encode_like` has refused a run without a model
-    return assign(old.mixture, features).labels
+    assigned, _ = assign(old.mixture, features)
+    return assigned.labels
 
 
 def start_partition(old: Result, merged: MergedItems) -> Ints:
@@ -72,7 +73,7 @@ def start_partition(old: Result, merged: MergedItems) -> Ints:
     return np.array([number[name] for name in start], dtype=np.int64)
 
 
-def _promoted_categories(old: Result, start: Sequence[str], y: Sequence[Any]) -> dict[str, str]:
+def _promoted_categories(old: Result, start: Sequence[str], y: Iterable[Any]) -> dict[str, str]:
     """Novel categories that now have labels of a new class, with that class.
 
     All items of such a category start in the class, not only the labelled ones: a person who
