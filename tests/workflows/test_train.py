@@ -253,6 +253,30 @@ def test_other_pictures_in_the_same_folder_are_refused(root, finished, tmp_path)
         train(tmp_path / "other", tmp_path / "run")
 
 
+def as_by_0_1_0(out, folder):
+    """The folder that version 0.1.0 left for the same training."""
+    folder.mkdir()
+    for path in (*(out / "train").iterdir(), out / "backbone.safetensors"):
+        copy = shutil.copytree if path.is_dir() else shutil.copy2
+        copy(path, folder / path.name)
+    shutil.copytree(out / "pictures", folder / "pictures")
+    (folder / "run.json").write_text(json.dumps({"settings": SMALL.as_dict(), "n_pictures": N}))
+    (folder / "assignments.csv").write_text("path,given_label,category,kind\n")
+    (folder / "skipped.csv").write_text("path,reason\n")
+
+
+def test_the_same_command_converts_a_folder_of_0_1_0(root, finished, tmp_path):
+    result, out = finished
+    as_by_0_1_0(out, tmp_path / "old")
+    with pytest.raises(InputError, match="written by `newfound train` of version 0.1.0.*again"):
+        read_result(tmp_path / "old")
+    epochs = (out / "train" / "epochs.jsonl").read_bytes()
+    train_on(root, tmp_path / "old")
+    assert contents(tmp_path / "old") == contents(out)
+    assert (tmp_path / "old" / "train" / "epochs.jsonl").read_bytes() == epochs
+    assert not (tmp_path / "old" / "last.safetensors").exists()
+
+
 # --- what cannot be used
 
 

@@ -21,6 +21,7 @@ from newfound.result.record import History, Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
+from newfound.workflows.conversion import convert_training, is_training_0_1_0
 from newfound.workflows.encoding import EncodedItems, with_absolute_path
 from newfound.workflows.fitting import Fitted, facts_of
 from newfound.workflows.job import Job
@@ -152,6 +153,8 @@ def open_training(
         require("pyarrow", "report")  # a missing package is reported before hours of work
         if fabric.is_global_zero:
             data = fingerprint(collection)
+            if is_training_0_1_0(folder):
+                convert_training(folder, command=command, data=data)
             stack.enter_context(open_run(folder, command=command, data=data))
         fabric.barrier()
         yield folder
