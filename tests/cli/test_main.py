@@ -472,7 +472,7 @@ def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatc
 
 BAD = {
     "count: no file": (["count", "{tmp}/none.npz"], "There is no file"),
-    "count: no archive": (["count", "{root}/labels.csv"], r"is no \.npz archive"),
+    "count: no archive": (["count", "{root}/labels.csv"], r"is not an \.npz archive"),
     "train: no folder": (["train", "{tmp}/none"], "none"),
     "train: features": (["train", "{root}/f.npz"], "needs a folder of pictures"),
     "train: no labels": (["train", "{root}/pictures"], "None of the 201 pictures has a label"),

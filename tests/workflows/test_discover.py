@@ -309,7 +309,8 @@ def test_pictures_none_of_which_can_be_read(tmp_path):
         (tmp_path / "pictures" / name).mkdir(parents=True)
         (tmp_path / "pictures" / name / "1.png").write_bytes(b"x")
     (tmp_path / "pictures" / "2.png").write_bytes(b"y")
-    with pytest.raises(InputError, match=r"no pictures .* 3 were skipped, the first 2\.png: no"):
+    message = r"no pictures .* 3 items were skipped; the first is 2\.png: no"
+    with pytest.raises(InputError, match=message):
         discover(tmp_path / "pictures", encoder=GREY)
 
 

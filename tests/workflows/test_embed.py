@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from newfound.data.collection import read_collection
 from newfound.data.features import load_features
+from newfound.data.reading import read_collection
 from newfound.encode import encoders as encode
 from newfound.encode.encoders import Encoded
 from newfound.errors import InputError

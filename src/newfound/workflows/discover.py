@@ -27,13 +27,8 @@ import numpy as np
 from sklearn.base import clone
 
 from newfound.arrays import Floats, Ints
-from newfound.data.collection import (
-    Collection,
-    Labels,
-    Skipped,
-    check_discoverable,
-    read_collection,
-)
+from newfound.data.collection import Collection, Labels, Skipped, check_discoverable
+from newfound.data.reading import read_collection
 from newfound.encode import encoders as encode
 from newfound.errors import DiscoveryWarning, InputError, require
 from newfound.files import write_atomically

@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from newfound.data.collection import Collection, check_discoverable, read_collection
+from newfound.data.collection import Collection, check_discoverable
+from newfound.data.reading import read_collection
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
 from newfound.workflows.discover import check_apart
