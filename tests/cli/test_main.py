@@ -399,7 +399,7 @@ def test_embed_writes_features_for_other_commands(root, tmp_path):
         *["--out", out, "--encoder", GREY],
     )
     assert f"200 × 64 features by {GREY}: {out}" in printed
-    assert "1 files were skipped; the first: no picture in a format that can be read." in printed
+    assert "1 files were skipped; the first: not a picture in a format that can be read." in printed
     assert "5 categories are known" in succeed("count", out)
 
 

@@ -127,7 +127,7 @@ def test_a_folder_of_pictures(pictures, finished):
     assert result.table["given_label"].tolist() == list(Digits.y[:N])
     assert (result.table["category"] == result.table["given_label"])[labelled].all()
     assert [(item.path, item.reason) for item in result.collection.skipped] == [
-        ("broken.png", "no picture in a format that can be read")
+        ("broken.png", "not a picture in a format that can be read")
     ]
     assert result.run["encoder"] == GREY
     assert result.encoder == {"kind": "network", "name": GREY}

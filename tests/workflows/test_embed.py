@@ -44,7 +44,7 @@ def test_features_labels_and_ids_of_the_pictures_that_can_be_read(pictures, tmp_
     expected = [np.asarray(Image.open(pictures / f"{i}.png")).ravel() / 255 for i in range(N)]
     np.testing.assert_allclose(arrays["X"], expected, atol=1e-6)
     np.testing.assert_array_equal(encoded.features, arrays["X"])
-    assert encoded.skipped == [(3, "no picture in a format that can be read")]
+    assert encoded.skipped == [(3, "not a picture in a format that can be read")]
     assert encoded.encoder == GREY
 
 

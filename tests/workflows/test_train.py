@@ -120,7 +120,7 @@ def test_the_files_of_a_run(finished):
 
 def test_a_file_that_cannot_be_read_is_listed_with_the_reason(finished):
     (collection, _), out = finished
-    reason = "no picture in a format that can be read"
+    reason = "not a picture in a format that can be read"
     assert [(item.path, item.reason) for item in collection.skipped] == [("050-broken.png", reason)]
     assert read_table(out / "skipped.csv") == [{"path": "050-broken.png", "reason": reason}]
     assert len(collection) == N

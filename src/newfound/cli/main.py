@@ -241,7 +241,7 @@ def export(
     out: Annotated[Path, typer.Option(help="File or folder to write.")],
 ) -> None:
     """Hand the result of a run to another tool."""
-    from newfound.result.export.formats import export
+    from newfound.result.export import export
     from newfound.result.result import read_result
 
     with clear_errors():
