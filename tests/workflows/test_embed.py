@@ -87,7 +87,7 @@ def test_a_second_run_finds_the_features_beside_the_file(pictures, tmp_path, mon
         np.testing.assert_array_equal(values, before[name])
 
 
-def test_progress_is_told(pictures, tmp_path):
+def test_progress_is_reported(pictures, tmp_path):
     seen = []
     embed(pictures, None, tmp_path / "f.npz", encoder=GREY, progress=lambda *s: seen.append(s))
     assert {step for step, _, _ in seen} == {"Encoding"}
@@ -126,7 +126,7 @@ def test_features_are_not_encoded_again(tmp_path):
     assert not (tmp_path / "again.npz").exists()
 
 
-def test_a_file_that_is_there_stays_if_something_goes_wrong(pictures, tmp_path):
+def test_an_existing_file_stays_if_embedding_fails(pictures, tmp_path):
     (tmp_path / "f.npz").write_bytes(b"old")
     with pytest.raises(InputError, match="pixels-0x4"):
         embed(pictures, None, tmp_path / "f.npz", encoder="pixels-0x4-grey")
