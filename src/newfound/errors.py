@@ -40,6 +40,7 @@ def require(module: str, extra: str) -> ModuleType:
     """
     try:
         return importlib.import_module(module)
+    # Not ModuleNotFoundError only: an installed package may fail to load one of its libraries.
     except ImportError as error:
         raise MissingExtraError(
             f"{module!r} could not be imported ({error}). "

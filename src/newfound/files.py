@@ -12,6 +12,7 @@ from typing import IO, Any
 
 from newfound.errors import InputError
 
+#: EEXIST and ENOTDIR: a file lies where a folder should be.
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
 
@@ -35,7 +36,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     InputError
         If the disk is full or the folder cannot be written to.
     """
-    # In the same folder, because a rename is atomic only within one file system.
+    # In the same folder, because a rename is atomic only within one file system. The process id
+    # keeps two runs from writing to the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,9 +45,9 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             with temporary.open("wb") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                os.fsync(file.fileno())  # else the new name may reach the disk before the content
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException:  # an interrupt too leaves no half-written file behind
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
@@ -59,6 +61,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, whole or not at all."""
+    # NaN is not part of JSON, and other programs refuse it.
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(path, text.encode())
 

@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from newfound.arrays import Bools, Ints, LabelsLike
 from newfound.errors import InputError
+from newfound.words import plural
 
-UNLABELLED = -1
+UNLABELLED = -1  # as in sklearn.semi_supervised
 
 #: Texts that mean "no label". numpy turns -1 and NaN into such texts in an array of texts.
 _NO_LABEL_TEXTS = frozenset({"", "-1", "nan"})
@@ -101,8 +102,8 @@ def encode_labels(y: LabelsLike, n_rows: int | None = None) -> PartialLabels:
     y = _as_column(y)
     if n_rows is not None and len(y) != n_rows:
         raise InputError(
-            f"y has {len(y)} labels, but X has {n_rows} rows. Give one label per row, "
-            "with -1, None or an empty text where a row is unlabelled."
+            f"y has {plural(len(y), 'label')}, but X has {plural(n_rows, 'row')}. Give one label "
+            "per row, with -1, None or an empty text where a row is unlabelled."
         )
     if y.dtype.kind in "iub":
         return _encode_numbers(y, is_missing=y == UNLABELLED)
@@ -170,6 +171,7 @@ def _encode_objects(items: list[Any]) -> PartialLabels:
             "Labels are texts or whole numbers."
         )
     if others:
+        # Truth values, integers and floats may be mixed; the widest type holds them all.
         column = np.zeros(len(items), dtype=np.result_type(*{type(item) for item in others}))
         column[~is_missing] = others
         return _encode_numbers(column, is_missing)

@@ -60,6 +60,7 @@ class DiscoveryScores:
 
 
 def _share(part: int, whole: int) -> float:
+    # NaN, not 0: where there are no rows, no score was measured.
     return part / whole if whole else float("nan")
 
 
@@ -99,6 +100,7 @@ def _match_codes(class_codes: Ints, cluster_codes: Ints) -> Ints:
         cluster_codes * n_classes + class_codes, minlength=n_clusters * n_classes
     ).reshape(n_clusters, n_classes)
     matched = np.full(n_clusters, -1, dtype=np.int64)
+    # The best of all matches; a greedy one would depend on the order of the clusters.
     rows, columns = linear_sum_assignment(overlap, maximize=True)
     matched[rows] = columns
     return matched
@@ -157,6 +159,7 @@ def count_error(n_found: float, n_true: int, tolerance: float = 0.0) -> float:
     float
         The error; 0 if the number is right.
     """
+    # max(1, …): without novel categories there is no relative error.
     return max(0.0, abs(n_found - n_true) - tolerance) / max(1, n_true)
 
 

@@ -174,18 +174,18 @@ def test_folders_without_permission(folder, monkeypatch):
 def test_labels_for_files_that_do_not_exist(folder, tmp_path, n, end, table):
     names = "".join(f"gone{i}.jpg,cat\n" for i in range(n))
     labels = table(tmp_path, f"path,label\na.jpg,cat\n{names}")
-    message = f"{n} of {n + 1} paths in {labels} lead to no file: .*{end}. Paths are relative"
+    message = f"found for {n} of {n + 1} paths in {labels}: .*{end}. Paths are relative"
     with pytest.raises(InputError, match=message):
         read_collection(folder, labels)
 
 
 def test_a_row_without_a_path(folder, tmp_path, table):
-    with pytest.raises(InputError, match=r"1 of 2 paths .* lead to no file: \(empty\)"):
+    with pytest.raises(InputError, match=r"1 of 2 paths in .*: \(empty\)"):
         read_collection(folder, table(tmp_path, "path,label\na.jpg,cat\n,owl\n"))
 
 
 def test_a_folder_is_no_picture(folder, tmp_path, table):
-    with pytest.raises(InputError, match="lead to no file: birds"):
+    with pytest.raises(InputError, match=r"No file was found for 1 of 1 paths in .*: birds\."):
         read_collection(folder, table(tmp_path, "path,label\nbirds,owl\n"))
 
 

@@ -39,6 +39,7 @@ class Skipped:
     reason: str
 
 
+# Without eq: comparing arrays gives an array, so a generated == would fail.
 @dataclass(frozen=True, eq=False)
 class Collection:
     """Items of which some are labelled: pictures, features or texts.
@@ -78,6 +79,7 @@ class Collection:
                 "A Collection needs exactly one of paths, features and texts, with one id and one "
                 f"label for each item. Got {len(contents)} of the three, and the lengths {lengths}."
             )
+        # Results, labels and later runs all refer to items by id.
         check_ids(self.ids, "the collection")
 
     def __len__(self) -> int:
@@ -138,6 +140,7 @@ def check_discoverable(collection: Collection) -> None:
     InputError
         If it is empty, has no label at all, or has no unlabelled item.
     """
+    # Not part of reading: embed and predict also take collections without labels.
     n, things = len(collection), _THINGS[collection.kind]
     if n == 0:
         where = "" if collection.root is None else f" in {collection.root}"

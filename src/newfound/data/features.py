@@ -39,6 +39,7 @@ def load_features(path: Path) -> tuple[Floats, LabelsLike]:
     """
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
+    # np.load goes by the content of a file, not by its name, and may give a bare array.
     if not zipfile.is_zipfile(path):
         raise InputError(f"{path} is not an .npz archive. Save one with np.savez(path, X=X, y=y).")
     try:
@@ -57,7 +58,7 @@ def load_features(path: Path) -> tuple[Floats, LabelsLike]:
             f"{path} cannot be read as an .npz of plain arrays ({error}). Save numbers or texts, "
             "not Python objects: np.savez(path, X=X, y=np.array(labels, dtype=str))."
         ) from error
-    if X.dtype == np.float16:
+    if X.dtype == np.float16:  # good enough to store features, not to add them up
         X = X.astype(np.float32)
     return X, y
 
@@ -71,7 +72,6 @@ def load_array(path: Path) -> npt.NDArray[Any]:
             f"{path} cannot be read as a plain array ({error}). Save numbers, not Python objects: "
             "np.save(path, X)."
         ) from error
-    # np.load goes by the content of a file, not by its name.
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path} is an archive of arrays. Name it .npz, with the arrays X and y.")
     return array
@@ -123,6 +123,7 @@ def features_of_table(table: Table, source: Path) -> Floats | None:
     if not numbers:
         return None
     single = all(others[name].dtype in (np.float32, np.float16) for name in numbers)
+    # A gap becomes NaN; rows with one are skipped later.
     X = others[numbers].to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
     return as_features(X, source)
 

@@ -45,6 +45,7 @@ def read_folder(folder: Path, labels: Path | None, unlabelled_folder: str) -> Co
     InputError
         If the folder or the table cannot be read or don't fit together.
     """
+    # Not resolve(), which follows links: messages keep the path that the person gave.
     root = folder.absolute()
     found, skipped = _list_pictures(root)
     if labels is None:
@@ -80,6 +81,7 @@ def _list_pictures(root: Path) -> tuple[list[str], list[Skipped]]:
             continue
         for entry in entries:
             name = prefix + entry.name
+            # .DS_Store, .git and others like them. A table may still name a hidden picture.
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):
@@ -155,7 +157,7 @@ def _labels_of_table(root: Path, found: list[str], labels: Path) -> dict[str, An
     missing = [path for path, name in zip(given, located, strict=True) if name == _MISSING]
     if missing:
         raise InputError(
-            f"{len(missing)} of {len(given)} paths in {labels} lead to no file: "
+            f"No file was found for {len(missing)} of {len(given)} paths in {labels}: "
             f"{first_few(missing)}. Paths are relative to {root}{_near_miss(missing[0], known)}."
         )
     return labels_by_id(located, column_values(table, "label", labels), labels)

@@ -81,6 +81,7 @@ def _read_rows(source: Path) -> _FileRows:
 
 def _rows_of_table(table: Table, source: Path) -> _FileRows:
     """Texts or features, whichever the table has; both at once would be ambiguous."""
+    # A table of embeddings often names its rows by the pictures that they were made from.
     names = [name for name in ("id", "path") if name in table]
     ids = column_texts(table, names[0], source) if names else None
     y = as_labels(column_values(table, "label", source)) if "label" in table else None

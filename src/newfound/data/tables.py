@@ -177,8 +177,8 @@ def _read_csv(path: Path) -> Table:
                 path,
                 sep=_separator(header),
                 dtype=str,
-                na_filter=False,
-                index_col=False,
+                na_filter=False,  # a class may be called NA or None
+                index_col=False,  # else a surplus cell per line makes the first column an index
                 skipinitialspace=True,
                 encoding="utf-8-sig",  # Excel begins its files with a byte order mark
             )

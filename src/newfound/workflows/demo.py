@@ -113,6 +113,7 @@ def run_demo(
         The result, and how it compares with the truth.
     """
     truth = write_digits(folder, seed)
+    # One folder for each pair of settings, so that the same demo again resumes its own run.
     run = folder / f"run-{seed}-{epochs}"
     result = discover(
         folder / "pictures",
@@ -124,7 +125,9 @@ def run_demo(
         progress=progress,
     )
     table = result.table
+    # The table is sorted by id, and a picture is called by the number of its row.
     digits = truth[[int(Path(name).stem) for name in table["id"]]]
+    # The protocol scores unlabelled items only.
     hidden = table["given_label"].isna().to_numpy()
     codes = table["category"].astype("category").cat.codes.to_numpy().astype(np.int64)
     scores = discovery_scores(digits[hidden], codes[hidden], _KNOWN_DIGITS)

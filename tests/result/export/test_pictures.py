@@ -30,7 +30,7 @@ def test_pictures_that_are_gone_are_named(result, root, tmp_path, to):
     (root / result.collection.ids[2]).unlink()
     with pytest.raises(
         InputError,
-        match=r"1 of 7 pictures no longer exist\. The first is .*b/1.png\. Put them back",
+        match=r"1 of 7 pictures cannot be found\. The first is .*b/1.png\. Put them back",
     ):
         export(result, to, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -24,6 +24,7 @@ def export_coco(result: Result, out: Path) -> None:
     check_exist(paths)
     folder = folder_above(paths, result.collection.root)
     names = result.categories["category"].tolist()
+    # COCO counts from 1; many of its readers take 0 for the background.
     code_of = {name: code for code, name in enumerate(names, start=1)}
     images, annotations = [], []
     for row, path in zip(result.table.itertuples(), paths, strict=True):

@@ -103,6 +103,7 @@ def _task(row: Any, content: dict[str, str], choice: str, model: str) -> dict[st
 
     score = float(row.confidence)
     predictions = [{"model_version": model, "score": score, "result": chosen("newfound")}]
+    # A labelled item keeps its class, so its category is also the label that was given.
     annotations = [] if row.given_label is None else [{"result": chosen("given")}]
     data = {**content, "category": row.category, **attributes_of(row)}
     return {"data": data, "predictions": predictions, "annotations": annotations}

@@ -12,6 +12,6 @@ from newfound.result.result import Result
 
 def export_parquet(result: Result, out: Path) -> None:
     """Write the table of items as a Parquet file, with the types of its columns."""
-    require("pyarrow", "report")
+    require("pyarrow", "report")  # first, so that a missing package is not taken for a bad target
     check_new_file(out)
     write_parquet(result.table, out)

@@ -42,7 +42,7 @@ def check_exist(paths: list[Path]) -> None:
     gone = [path for path in paths if not path.is_file()]
     if gone:
         raise InputError(
-            f"{len(gone)} of {len(paths)} pictures no longer exist. The first is {gone[0]}. Put "
+            f"{len(gone)} of {len(paths)} pictures cannot be found. The first is {gone[0]}. Put "
             "them back, or run newfound discover on the folder as it is now."
         )
 
