@@ -20,5 +20,5 @@ def main() -> None:
     write_report(result, run / "report.html")
 
 
-if __name__ == "__main__":  # the rehearsal works in several processes
+if __name__ == "__main__":  # the rehearsal starts processes, which import this file again
     main()

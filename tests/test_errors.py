@@ -1,4 +1,4 @@
-"""What goes wrong, in words."""
+"""Errors, and the message for a missing extra."""
 
 import math
 

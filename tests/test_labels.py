@@ -1,4 +1,4 @@
-"""Partial labels in every form that people write them."""
+"""Partial labels in every form that people use."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""One match over all rows, then All / Old / New, against slow and obvious second versions."""
+"""Scores, compared with slow and obvious implementations."""
 
 from collections import Counter
 from fractions import Fraction
@@ -92,7 +92,7 @@ def test_the_order_of_rows_does_not_matter(case, random):
 
 
 def test_old_and_new_share_one_match():
-    """Cluster 0 holds an old and a new class: matched apart, both would count as right."""
+    """Cluster 0 holds an old and a new class: with two matches, both would count as right."""
     scores = discovery_scores([0, 0, 0, 1, 1], [0, 0, 0, 0, 0], known_classes=[0])
     assert (scores.all, scores.old, scores.new) == (0.6, 1.0, 0.0)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from newfound._version import __version__
 
 if TYPE_CHECKING:
-    from newfound.data.collection import Collection, read_collection
+    from newfound.data.collection import Collection
+    from newfound.data.reading import read_collection
     from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
     from newfound.mixture.counting.count import CategoryCount, count_categories
     from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
@@ -35,7 +36,7 @@ _HOMES = {
     "SplitMergeMixture": "newfound.mixture.estimator",
     "count_categories": "newfound.mixture.counting.count",
     "discover": "newfound.workflows.discover",
-    "read_collection": "newfound.data.collection",
+    "read_collection": "newfound.data.reading",
     "rehearse": "newfound.mixture.counting.rehearsal",
 }
 

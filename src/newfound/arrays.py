@@ -1,4 +1,4 @@
-"""Names for the kinds of arrays that functions take and give; the shapes are in the docstrings."""
+"""Types of the arrays that functions take and return; docstrings give the shapes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Floats: TypeAlias = npt.NDArray[Any]  # float32 or float64
 Doubles: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[Any]  # any signed integer type
 Bools: TypeAlias = npt.NDArray[np.bool_]
-Keys: TypeAlias = npt.NDArray[np.uint64]  # hashes of what rows hold
+Keys: TypeAlias = npt.NDArray[np.uint64]  # hashes of the content of rows
 
-#: What users may pass; checked by scikit-learn's validation or by `encode_labels`.
+#: What users may pass. scikit-learn's validation or `encode_labels` checks it.
 ArrayLike: TypeAlias = Any
 LabelsLike: TypeAlias = Any
 RandomStateLike: TypeAlias = Any

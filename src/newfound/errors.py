@@ -1,4 +1,4 @@
-"""What goes wrong, in words: what was given, what is expected, what to do."""
+"""Errors and warnings. Their messages say what was given, what is expected and what to do."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class InputError(ValueError):
 
 
 class MissingExtraError(ImportError):
-    """A part of newfound needs packages that are not installed; the message has the command."""
+    """Packages that a part of newfound needs are not installed; the message has the command."""
 
 
 class DiscoveryWarning(UserWarning):
-    """The result stands, but on weaker ground than usual; the message says why."""
+    """The result is valid, but less certain than usual; the message says why."""
 
 
 def require(module: str, extra: str) -> ModuleType:
-    """Import `module`, or say which pip command brings it.
+    """Import `module`, or say which pip command installs it.
 
     Parameters
     ----------
@@ -32,9 +32,15 @@ def require(module: str, extra: str) -> ModuleType:
     -------
     ModuleType
         The imported module.
+
+    Raises
+    ------
+    MissingExtraError
+        If the import fails. A package that is installed but broken is reported with its own error.
     """
     try:
         return importlib.import_module(module)
+    # Not ModuleNotFoundError only: an installed package may fail to load one of its libraries.
     except ImportError as error:
         raise MissingExtraError(
             f"{module!r} could not be imported ({error}). "

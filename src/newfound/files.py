@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and disks that are full, in words."""
+"""Files that are written whole or not at all, and clear messages about disks that are full."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from typing import IO, Any
 
 from newfound.errors import InputError
 
+#: EEXIST and ENOTDIR: a file lies where a folder should be.
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which appears under its name when all of it is on the disk.
+    """Open a file that appears under its name only when all of it is on the disk.
 
     Parameters
     ----------
     path : Path
-        Its name; folders above it are made.
+        Its name. Missing folders above it are made.
 
     Yields
     ------
@@ -35,6 +36,8 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     InputError
         If the disk is full or the folder cannot be written to.
     """
+    # In the same folder, because a rename is atomic only within one file system. The process id
+    # keeps two runs from writing to the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,28 +45,29 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             with temporary.open("wb") as file:
                 yield file
                 file.flush()
-                os.fsync(file.fileno())
+                os.fsync(file.fileno())  # else the new name may reach the disk before the content
             os.replace(temporary, path)
-        except BaseException:
+        except BaseException:  # an interrupt too leaves no half-written file behind
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file that is there whole or not at all, also when the power fails."""
+    """Write a file, whole or not at all, even if the power fails."""
     with whole_file(path) as file:
         file.write(content)
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, whole or not at all."""
+    # NaN is not part of JSON, and other programs refuse it.
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(path, text.encode())
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of this package's own; a damaged one is told of in words."""
+    """Read a JSON file that newfound wrote; a damaged one raises `InputError`."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, OSError) as error:
@@ -74,14 +78,14 @@ def read_json(path: Path) -> Any:
 
 @contextlib.contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
-    """Say in words what is wrong with a disk or a folder."""
+    """Turn the errors of a full disk or a read-only folder into `InputError`."""
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
             raise InputError(
-                f"The disk with {folder} is full. Make room and run the same command again; it "
-                "goes on where it stopped."
+                f"The disk with {folder} is full. Make room and run the same command again. It "
+                "resumes where it stopped."
             ) from error
         if error.errno in _NOT_WRITABLE:
             raise InputError(

@@ -1,8 +1,8 @@
-"""Partial labels in, codes out: which rows are labelled, which classes are known.
+"""Partial labels: from the labels that people give to integer codes.
 
 People write "no label" as None, NaN, an empty text or -1; scikit-learn writes -1. Inside the
-package labels are integer codes: ``0 … K^l - 1`` for the known classes in sorted order of their
-names, ``-1`` for an unlabelled row.
+package, labels are integer codes: ``0 … K^l - 1`` for the known classes, sorted by name, and
+``-1`` for an unlabelled row. K^l is the number of known classes.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ import numpy.typing as npt
 
 from newfound.arrays import Bools, Ints, LabelsLike
 from newfound.errors import InputError
+from newfound.words import plural
 
-UNLABELLED = -1
+UNLABELLED = -1  # as in sklearn.semi_supervised
 
-#: Texts that stand for "no label". numpy writes -1 and NaN so when it packs them with texts.
+#: Texts that mean "no label". numpy turns -1 and NaN into such texts in an array of texts.
 _NO_LABEL_TEXTS = frozenset({"", "-1", "nan"})
 
 
 @dataclass(frozen=True)
 class PartialLabels:
-    """Labels of a collection of which only a part is labelled.
+    """Labels of a partly labelled collection.
 
     Attributes
     ----------
     codes : ndarray of shape (n,), int64
         Index into `classes`, -1 where a row is unlabelled.
     classes : ndarray of shape (K^l,)
-        Names of the known classes, sorted, in the type they were given in.
+        Names of the known classes, sorted, of the type that was given.
     """
 
     codes: Ints
@@ -41,7 +42,7 @@ class PartialLabels:
 
     @property
     def is_labelled(self) -> Bools:
-        """Rows of D^l."""
+        """Which rows are labelled (the paper's D^l), shape (n,)."""
         return self.codes != UNLABELLED
 
     @property
@@ -51,7 +52,7 @@ class PartialLabels:
 
 
 def category_names(classes: npt.NDArray[Any], n_components: int) -> npt.NDArray[np.object_]:
-    """Name every category: known classes as they were given, novel ones ``new-001`` and on.
+    """Name every category: known classes as they were given, novel ones from ``new-001`` upwards.
 
     Parameters
     ----------
@@ -86,13 +87,13 @@ def encode_labels(y: LabelsLike, n_rows: int | None = None) -> PartialLabels:
     Returns
     -------
     PartialLabels
-        Codes and the names behind them.
+        Codes, and the classes that they stand for.
 
     Raises
     ------
     InputError
-        If `y` has another length than X, is not one-dimensional, mixes texts with numbers or
-        holds fractional numbers.
+        If the length of `y` is not that of X, or if `y` is not one-dimensional, mixes texts with
+        numbers or holds fractional numbers.
     """
     if y is None:
         if n_rows is None:
@@ -101,8 +102,8 @@ def encode_labels(y: LabelsLike, n_rows: int | None = None) -> PartialLabels:
     y = _as_column(y)
     if n_rows is not None and len(y) != n_rows:
         raise InputError(
-            f"y has {len(y)} labels, but X has {n_rows} rows. Give one label per row, "
-            "with -1, None or an empty text where a row is unlabelled."
+            f"y has {plural(len(y), 'label')}, but X has {plural(n_rows, 'row')}. Give one label "
+            "per row, with -1, None or an empty text where a row is unlabelled."
         )
     if y.dtype.kind in "iub":
         return _encode_numbers(y, is_missing=y == UNLABELLED)
@@ -112,12 +113,13 @@ def encode_labels(y: LabelsLike, n_rows: int | None = None) -> PartialLabels:
 
 
 def _as_column(y: LabelsLike) -> npt.NDArray[Any]:
-    """Make a one-dimensional array of `y` without letting numpy turn None or -1 into text."""
+    """Make a one-dimensional array of `y`."""
     if hasattr(y, "to_numpy"):
         column = y.to_numpy()
     elif hasattr(y, "__array__"):
         column = np.asarray(y)
     elif isinstance(y, Iterable) and not isinstance(y, (str, bytes)):
+        # An array of objects, because numpy would turn None and -1 beside texts into texts.
         items = list(y)
         column = np.empty(len(items), dtype=object)
         column[:] = items
@@ -138,13 +140,13 @@ def _as_column(y: LabelsLike) -> npt.NDArray[Any]:
 def _encode_numbers(y: npt.NDArray[Any], is_missing: Bools) -> PartialLabels:
     codes = np.full(len(y), UNLABELLED, dtype=np.int64)
     present = y[~is_missing]
-    if present.dtype.kind == "f":
+    if present.dtype.kind == "f":  # pandas makes floats of whole numbers with gaps
         with np.errstate(invalid="ignore"):
             fractional = ~np.isfinite(present) | (present != np.round(present))
         if fractional.any():
             raise InputError(
                 f"Unknown label type: y holds {present[fractional][0].item()!r}, "
-                "which is no class. Labels are whole numbers or texts, not measurements."
+                "which is not a class. Labels are whole numbers or texts, not measurements."
             )
         present = present.astype(np.int64)
     classes, codes[~is_missing] = np.unique(present, return_inverse=True)
@@ -169,6 +171,7 @@ def _encode_objects(items: list[Any]) -> PartialLabels:
             "Labels are texts or whole numbers."
         )
     if others:
+        # Truth values, integers and floats may be mixed; the widest type holds them all.
         column = np.zeros(len(items), dtype=np.result_type(*{type(item) for item in others}))
         column[~is_missing] = others
         return _encode_numbers(column, is_missing)
@@ -178,11 +181,12 @@ def _encode_objects(items: list[Any]) -> PartialLabels:
 
 
 def _is_missing(item: Any) -> bool:
-    """Tell whether `item` means "no label"."""
+    """Whether `item` means "no label"."""
     if isinstance(item, str):
         return item.strip() in _NO_LABEL_TEXTS
+    # pandas.NA and pandas.NaT by the names of their types: pandas may not be installed.
     if item is None or type(item).__name__ in ("NAType", "NaTType"):
         return True
     if isinstance(item, numbers.Real):
-        return bool(item != item or item == UNLABELLED)
+        return bool(item != item or item == UNLABELLED)  # NaN differs from itself
     return False

@@ -1,7 +1,8 @@
-"""How good a partition is: the protocol of generalized category discovery.
+"""How good a partition is, by the protocol of generalized category discovery.
 
-One optimal match of clusters to classes over ALL unlabelled rows, and only then the share of
-correct rows among all, old and new classes. Matching old and new rows apart flatters.
+Clusters are matched to classes once, over ALL unlabelled rows. Then the share of correct rows is
+taken over all, old and new classes ("old" and "new" are the protocol's words for known and novel).
+Two separate matches, one for old and one for new rows, would give higher scores than are earned.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from newfound.errors import InputError
 
 @dataclass(frozen=True)
 class DiscoveryScores:
-    """Scores of one partition of D^u.
+    """Scores of one partition of the unlabelled rows (the paper's D^u).
 
     Attributes
     ----------
@@ -31,7 +32,7 @@ class DiscoveryScores:
     nmi, ari : float
         Normalised mutual information and adjusted Rand index, over the same rows.
     per_class : dict
-        Accuracy of each class that occurs.
+        Accuracy for each class that occurs.
     """
 
     n_correct_old: int
@@ -49,16 +50,17 @@ class DiscoveryScores:
 
     @property
     def old(self) -> float:
-        """Accuracy over rows of known classes; NaN without any."""
+        """Accuracy over rows of known classes; NaN if there are none."""
         return _share(self.n_correct_old, self.n_old)
 
     @property
     def new(self) -> float:
-        """Accuracy over rows of novel classes; NaN without any."""
+        """Accuracy over rows of novel classes; NaN if there are none."""
         return _share(self.n_correct_new, self.n_new)
 
 
 def _share(part: int, whole: int) -> float:
+    # NaN, not 0: where there are no rows, no score was measured.
     return part / whole if whole else float("nan")
 
 
@@ -75,8 +77,8 @@ def match_clusters(y_true: ArrayLike, labels: ArrayLike) -> dict[Any, Any]:
     Returns
     -------
     dict
-        Cluster → class. With more clusters than classes the surplus clusters are absent, and
-        their rows count as errors.
+        Cluster → class. If there are more clusters than classes, the surplus clusters are
+        missing, and their rows count as errors.
     """
     y_true, labels = _same_length(y_true, labels)
     classes, class_codes = np.unique(y_true, return_inverse=True)
@@ -92,11 +94,13 @@ def match_clusters(y_true: ArrayLike, labels: ArrayLike) -> dict[Any, Any]:
 
 def _match_codes(class_codes: Ints, cluster_codes: Ints) -> Ints:
     """Class code of every cluster code under the optimal match, -1 for a surplus cluster."""
+    # One bincount over pairs of codes fills the table of overlaps without a loop.
     n_classes, n_clusters = int(class_codes.max()) + 1, int(cluster_codes.max()) + 1
     overlap = np.bincount(
         cluster_codes * n_classes + class_codes, minlength=n_clusters * n_classes
     ).reshape(n_clusters, n_classes)
     matched = np.full(n_clusters, -1, dtype=np.int64)
+    # The best of all matches; a greedy one would depend on the order of the clusters.
     rows, columns = linear_sum_assignment(overlap, maximize=True)
     matched[rows] = columns
     return matched
@@ -146,15 +150,16 @@ def count_error(n_found: float, n_true: int, tolerance: float = 0.0) -> float:
     n_found : float
         Estimated number.
     n_true : int
-        True number. With 0 the absolute error is returned, there being nothing to divide by.
+        True number. If it is 0, the absolute error is returned.
     tolerance : float, default=0.0
-        Absolute error that is forgiven, for instance ½ for an estimate that is no integer.
+        Absolute error that counts as none, for instance ½ for an estimate that is not an integer.
 
     Returns
     -------
     float
-        The error, 0 if the number is right.
+        The error; 0 if the number is right.
     """
+    # max(1, …): without novel categories there is no relative error.
     return max(0.0, abs(n_found - n_true) - tolerance) / max(1, n_true)
 
 

@@ -1,13 +1,18 @@
-"""How long work reports its progress."""
+"""How long-running functions report progress: the callbacks that they all take."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-#: Called with the step, how much of it is done, and how much there is; 0 if that is unknown.
+#: Progress of a run of several steps, called with (step, done, total): the name of the current
+#: step, how much of it is done, and how much there is. What it returns is ignored.
 Progress: TypeAlias = Callable[[str, int, int], object]
 
+#: Progress within one step, called with (done, total). ``functools.partial(progress, "Encoding")``
+#: makes one from a `Progress`.
+StepProgress: TypeAlias = Callable[[int, int], object]
 
-def no_progress(step: str, done: int, total: int) -> None:
-    """Ignore the report."""
+
+def no_progress(*args: object) -> None:
+    """Report nothing: the default where a `Progress` or a `StepProgress` is optional."""

@@ -1,18 +1,40 @@
-"""Small words for messages."""
+"""Small pieces of English that messages share: plurals and lists of names."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def plural(n: int, singular: str, plural: str | None = None) -> str:
-    """A number with its noun: "1 file", "3 files".
+    """A number and what it counts: ``1 file``, ``2 files``, ``1,200 files``.
 
     Parameters
     ----------
     n : int
-        The number.
+        How many there are.
     singular : str
-        The noun for one.
+        The word for one, or a phrase with its verb: ``"file was skipped"``.
     plural : str, optional
-        The noun for other numbers, if it is not the singular with an s.
+        The word or phrase for any other number. By default `singular` with an "s".
+
+    Returns
+    -------
+    str
+        The number and the word that fits it.
     """
-    return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+    word = singular if n == 1 else (plural or f"{singular}s")
+    return f"{n:,} {word}"
+
+
+def first_few(names: Iterable[object], n: int = 5) -> str:
+    """The first `n` names, and how many more there are: ``a, b and 3 more``."""
+    # An empty name would leave a gap between two commas that no reader notices.
+    texts = [str(name) or "(empty)" for name in names]
+    more = f" and {len(texts) - n} more" if len(texts) > n else ""
+    return ", ".join(texts[:n]) + more
+
+
+def any_of(names: Iterable[str]) -> str:
+    """Names to choose from: ``csv, parquet or coco``."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last

@@ -13,7 +13,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from newfound.data.pictures import MAX_PIXELS, PictureError, read_picture, square_pixels
+from newfound.data.pictures import (
+    MAX_PIXELS,
+    PictureError,
+    read_picture,
+    square_pixels,
+    upright_size,
+)
 from newfound.errors import InputError, MissingExtraError
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
@@ -225,13 +231,13 @@ def png():
     ("content", "reason"),
     [
         (b"", "the file is empty"),
-        (b"path,label\n", "no picture"),
-        (b"\xff\xd8\xff", "no picture"),
-        (jpeg()[: len(jpeg()) // 2], r"cut short or damaged \(image file is truncated"),
-        (png()[: len(png()) // 2], r"cut short or damaged \(image file is truncated"),
-        (png()[:200] + bytes(100) + png()[300:], r"cut short or damaged \(broken"),
+        (b"path,label\n", "not a picture"),
+        (b"\xff\xd8\xff", "not a picture"),
+        (jpeg()[: len(jpeg()) // 2], r"truncated or damaged \(image file is truncated"),
+        (png()[: len(png()) // 2], r"truncated or damaged \(image file is truncated"),
+        (png()[:200] + bytes(100) + png()[300:], r"truncated or damaged \(broken"),
         (png_header(20_000, 20_000), "too large: more than 178 million pixels"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "no picture"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
     ],
     ids=["empty", "text", "start", "half JPEG", "half PNG", "damaged", "huge", "PostScript"],
 )
@@ -271,7 +277,7 @@ def test_the_limit_is_the_number_of_pixels(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("error", "reason"),
-    [(MemoryError(), "too large for the memory that is free"), (ValueError(), "or damaged")],
+    [(MemoryError(), "too large for the free memory"), (ValueError(), "or damaged")],
 )
 def test_errors_without_words(tmp_path, monkeypatch, error, reason):
     def fail(pillow, picture):
@@ -390,3 +396,13 @@ def test_grey_pictures_get_three_channels():
 def test_small_pictures_grow():
     pixels = square_pixels(Image.new("RGB", (1, 7), RED), 4)
     np.testing.assert_array_equal(pixels, np.full((4, 4, 3), RED))
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("ending", ["jpg", "png", "tif", "webp"])
+def test_sizes_are_those_of_upright_pictures(tmp_path, turn, ending):
+    exif = Image.Exif()
+    exif[0x0112] = turn
+    Image.new("RGB", (12, 5)).save(tmp_path / f"x.{ending}", exif=exif)
+    size = read_picture(tmp_path / f"x.{ending}").size
+    assert upright_size(tmp_path / f"x.{ending}") == size

@@ -209,7 +209,7 @@ def test_paths_that_cannot_be_read_are_counted_and_the_first_is_named(fitted, pa
         fitted.predict([*paths[:3], broken, tmp_path / "none.png"])
     message = str(caught.value)
     assert "2 of 5 pictures cannot be read" in message
-    assert f"{broken}: no picture in a format that can be read." in message
+    assert f"{broken}: not a picture in a format that can be read." in message
     assert "`newfound train`" in message
 
 

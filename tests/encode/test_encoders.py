@@ -449,7 +449,7 @@ def test_a_full_disk_is_said_and_what_was_kept_stays(pictures, tmp_path, read, m
         plain(number)
 
     monkeypatch.setattr(os, "fsync", sync)
-    with pytest.raises(InputError, match=r"disk with .* is full.*goes on where it stopped"):
+    with pytest.raises(InputError, match=r"disk with .* is full.*resumes where it stopped"):
         encode_pictures(pictures, "pixels-8x8-grey", cache=tmp_path / "cache", batch_size=4)
     monkeypatch.setattr(os, "fsync", plain)
     assert list((tmp_path / "cache").glob("*/.*")) == []

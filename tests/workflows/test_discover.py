@@ -34,7 +34,7 @@ def test_a_folder_of_pictures(pictures, finished):
     assert result.table["given_label"].tolist() == list(Digits.y[:N])
     assert (result.table["category"] == result.table["given_label"])[labelled].all()
     assert [(item.path, item.reason) for item in result.collection.skipped] == [
-        ("broken.png", "no picture in a format that can be read")
+        ("broken.png", "not a picture in a format that can be read")
     ]
     assert result.record.encoder == GREY
     assert result.encoder == {"kind": "network", "name": GREY}
@@ -203,7 +203,8 @@ def test_pictures_none_of_which_can_be_read(tmp_path):
         (tmp_path / "pictures" / name).mkdir(parents=True)
         (tmp_path / "pictures" / name / "1.png").write_bytes(b"x")
     (tmp_path / "pictures" / "2.png").write_bytes(b"y")
-    with pytest.raises(InputError, match=r"no pictures .* 3 were skipped, the first 2\.png: no"):
+    message = r"no pictures .* 3 items were skipped; the first is 2\.png: no"
+    with pytest.raises(InputError, match=message):
         discover(tmp_path / "pictures", encoder=GREY)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from newfound.data.collection import read_collection
 from newfound.data.features import load_features
+from newfound.data.reading import read_collection
 from newfound.encode import encoders as encode
 from newfound.encode.encoders import Encoded
 from newfound.errors import InputError
@@ -44,7 +44,7 @@ def test_features_labels_and_ids_of_the_pictures_that_can_be_read(pictures, tmp_
     expected = [np.asarray(Image.open(pictures / f"{i}.png")).ravel() / 255 for i in range(N)]
     np.testing.assert_allclose(arrays["X"], expected, atol=1e-6)
     np.testing.assert_array_equal(encoded.features, arrays["X"])
-    assert encoded.skipped == [(3, "no picture in a format that can be read")]
+    assert encoded.skipped == [(3, "not a picture in a format that can be read")]
     assert encoded.encoder == GREY
 
 
@@ -87,7 +87,7 @@ def test_a_second_run_finds_the_features_beside_the_file(pictures, tmp_path, mon
         np.testing.assert_array_equal(values, before[name])
 
 
-def test_progress_is_told(pictures, tmp_path):
+def test_progress_is_reported(pictures, tmp_path):
     seen = []
     embed(pictures, None, tmp_path / "f.npz", encoder=GREY, progress=lambda *s: seen.append(s))
     assert {step for step, _, _ in seen} == {"Encoding"}
@@ -126,7 +126,7 @@ def test_features_are_not_encoded_again(tmp_path):
     assert not (tmp_path / "again.npz").exists()
 
 
-def test_a_file_that_is_there_stays_if_something_goes_wrong(pictures, tmp_path):
+def test_an_existing_file_stays_if_embedding_fails(pictures, tmp_path):
     (tmp_path / "f.npz").write_bytes(b"old")
     with pytest.raises(InputError, match="pixels-0x4"):
         embed(pictures, None, tmp_path / "f.npz", encoder="pixels-0x4-grey")

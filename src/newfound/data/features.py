@@ -1,14 +1,19 @@
-"""Features and labels from a file."""
+"""Features from files: NumPy archives and arrays, and the columns of a table."""
 
 from __future__ import annotations
 
 import zipfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from newfound.arrays import Floats, LabelsLike
-from newfound.errors import InputError
+from newfound.data.tables import COLUMNS, Table
+from newfound.errors import InputError, require
+from newfound.words import first_few
 
 
 def load_features(path: Path) -> tuple[Floats, LabelsLike]:
@@ -18,7 +23,7 @@ def load_features(path: Path) -> tuple[Floats, LabelsLike]:
     ----------
     path : Path
         An ``.npz`` archive with the arrays ``X`` of shape (n, d) and ``y`` of shape (n,).
-        Arrays of Python objects are refused: to read them would be to run what is in the file.
+        Arrays of Python objects are refused, because reading them would run code in the file.
 
     Returns
     -------
@@ -30,12 +35,13 @@ def load_features(path: Path) -> tuple[Floats, LabelsLike]:
     Raises
     ------
     InputError
-        If the file is no such archive, lacks an array, or an array holds objects.
+        If the file is not such an archive, lacks an array, or an array holds objects.
     """
     if not path.is_file():
         raise InputError(f"There is no file {path}.")
+    # np.load goes by the content of a file, not by its name, and may give a bare array.
     if not zipfile.is_zipfile(path):
-        raise InputError(f"{path} is no .npz archive. Save one with np.savez(path, X=X, y=y).")
+        raise InputError(f"{path} is not an .npz archive. Save one with np.savez(path, X=X, y=y).")
     try:
         with np.load(path, allow_pickle=False) as archive:
             missing = [name for name in ("X", "y") if name not in archive]
@@ -46,12 +52,94 @@ def load_features(path: Path) -> tuple[Floats, LabelsLike]:
                 )
             X, y = archive["X"], archive["y"]
     except (zipfile.BadZipFile, ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
+        if isinstance(error, InputError):  # an InputError is a ValueError too
             raise
         raise InputError(
             f"{path} cannot be read as an .npz of plain arrays ({error}). Save numbers or texts, "
             "not Python objects: np.savez(path, X=X, y=np.array(labels, dtype=str))."
         ) from error
-    if X.dtype == np.float16:
+    if X.dtype == np.float16:  # good enough to store features, not to add them up
         X = X.astype(np.float32)
     return X, y
+
+
+def load_array(path: Path) -> npt.NDArray[Any]:
+    """Read an ``.npy`` file of plain numbers; Python objects are refused."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise InputError(
+            f"{path} cannot be read as a plain array ({error}). Save numbers, not Python objects: "
+            "np.save(path, X)."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} is an archive of arrays. Name it .npz, with the arrays X and y.")
+    return array
+
+
+def as_features(X: npt.NDArray[Any], source: Path) -> Floats:
+    """Floating point numbers of shape (n, d), in single precision where that is exact."""
+    if X.ndim != 2 or X.dtype.kind not in "fiub" or X.shape[1] == 0:
+        raise InputError(
+            f"The features in {source} have the shape {X.shape} and the type {X.dtype}. "
+            "Give numbers, with a row for each item and a column for each feature."
+        )
+    return X.astype(np.result_type(X.dtype, np.float32), copy=False)
+
+
+def features_of_table(table: Table, source: Path) -> Floats | None:
+    """Features from a table: one column of lists, or all columns of numbers.
+
+    Parameters
+    ----------
+    table : DataFrame
+        As `read_table` gives it. The columns id, label, path and text are never features.
+    source : Path
+        Its file, for messages.
+
+    Returns
+    -------
+    ndarray of shape (n, d), or None
+        None if there is neither a column of lists nor one of numbers.
+
+    Raises
+    ------
+    InputError
+        If there are several columns of lists, or lists of different lengths.
+    """
+    types = require("pandas", "report").api.types
+    others = table[[name for name in table if name not in COLUMNS]]
+    lists = [name for name in others if _holds_lists(others[name])]
+    if len(lists) > 1:
+        raise InputError(f"{source} has several columns of lists: {first_few(lists)}. Keep one.")
+    if lists:
+        return as_features(_stacked(others[lists[0]].tolist(), source), source)
+    numbers = [
+        name
+        for name in others
+        # pandas counts truth values among the numbers
+        if types.is_numeric_dtype(others[name]) and not types.is_bool_dtype(others[name])
+    ]
+    if not numbers:
+        return None
+    single = all(others[name].dtype in (np.float32, np.float16) for name in numbers)
+    # A gap becomes NaN; rows with one are skipped later.
+    X = others[numbers].to_numpy(dtype=np.float32 if single else np.float64, na_value=np.nan)
+    return as_features(X, source)
+
+
+def _holds_lists(column: Any) -> bool:
+    first = next((value for value in column if value is not None), None)
+    return isinstance(first, (list, tuple, np.ndarray))
+
+
+def _stacked(lists: list[Any], source: Path) -> npt.NDArray[Any]:
+    """Lists of one length as rows; a missing one as a row of NaN, which is skipped later."""
+    lengths = Counter(len(value) for value in lists if value is not None)
+    if len(lengths) > 1:
+        raise InputError(
+            f"The lists in {source} have different lengths: {first_few(sorted(lengths))}. "
+            "Every row needs the same number of features."
+        )
+    missing = np.full(max(lengths), np.nan, dtype=np.float32)
+    return np.array([missing if value is None else value for value in lists])

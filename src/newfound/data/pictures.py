@@ -1,9 +1,8 @@
-"""Picture files in, upright RGB pixels out: the one place where a picture is opened.
+"""Pictures: from a file to upright RGB pixels. No other module opens a picture.
 
-Cameras, scanners, web sites and people's archives write pictures in more ways than a network can
-be fed with: turned by an EXIF tag, with 16 bits, in CMYK, with a palette, transparent, animated,
-cut short. Here they become RGB pictures of 8 bits, or a `PictureError` with the reason in words,
-so that one bad file is listed and never stops a run.
+Pictures come in more forms than a network can read: rotated by an EXIF tag, with 16 bits, in CMYK,
+with a palette, transparent, animated, truncated. Here each becomes an RGB picture of 8 bits, or a
+`PictureError` that gives the reason, so that one bad file is listed and never stops a run.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from newfound.errors import InputError, require
 if TYPE_CHECKING:
     from PIL import Image
 
-#: Endings of the files that are taken for pictures when a folder is listed.
+#: Endings of the files that count as pictures when a folder is listed.
 PICTURE_SUFFIXES = frozenset(
     [
         *[".avif", ".bmp", ".gif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png"],
@@ -31,14 +30,14 @@ PICTURE_SUFFIXES = frozenset(
     ]
 )
 
-#: Where Pillow, left to itself, stops too: such a picture takes 0.7 GiB when it is open.
+#: The limit at which Pillow itself refuses a picture, which takes 0.7 GiB when it is open.
 MAX_PIXELS = 178_956_970
 _TOO_LARGE = f"too large: more than {MAX_PIXELS // 10**6} million pixels"
 
 _ALPHA_MODES = frozenset(["RGBA", "RGBa", "LA", "PA", "P"])
 _DEEP_MODES = frozenset(["I", "F", "I;16", "I;16L", "I;16B", "I;16N"])
 
-#: To open these is to start Ghostscript, or to call the operating system's own reader.
+#: Pillow opens these by starting Ghostscript, or by calling a reader of the operating system.
 _FORMATS_WITH_PROGRAMS = frozenset(["EPS", "WMF"])
 
 #: How to turn a picture upright: EXIF orientation → name of Pillow's `Transpose`.
@@ -55,7 +54,7 @@ _EXIF_ORIENTATION = 0x0112
 
 
 class PictureError(InputError):
-    """A file that is no readable picture.
+    """A file that cannot be read as a picture.
 
     Parameters
     ----------
@@ -77,17 +76,18 @@ class PictureError(InputError):
 def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
     """Open a picture: upright, RGB, 8 bits, its first frame.
 
-    Grey of 16 bits is scaled to 8, other deep pictures (32 bits, floating point) from their
-    darkest to their brightest value. Transparent parts lie over white.
+    Grey of 16 bits is scaled to 8 bits. Other deep pictures (32 bits, floating point) are scaled
+    from their darkest to their brightest value. Transparent parts are shown on white.
 
     Parameters
     ----------
     path : Path
         The file. Its content decides what it is, not its name.
     at_least : int, optional
-        The picture is wanted with this shorter side only. A JPEG that is much larger is decoded
-        at a half, a quarter or an eighth, but at no less than twice this, which saves most of
-        the time and memory and hardly shows.
+        The length of the shorter side that the caller needs, in pixels. A JPEG that is much
+        larger is decoded at a half, a quarter or an eighth of its size, but never at less than
+        twice this length. That saves most of the time and memory, and the difference is hardly
+        visible.
 
     Returns
     -------
@@ -97,7 +97,7 @@ def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
     Raises
     ------
     PictureError
-        If the file is missing, empty, cut short, damaged, too large or no picture.
+        If the file is missing, empty, truncated, damaged, too large or not a picture.
     MissingExtraError
         If Pillow is not installed.
     """
@@ -105,7 +105,8 @@ def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
     try:
         with _SILENCE:
             _check_file(path)
-            # a file, not its path, which Pillow would map: turned TIFFs come out scrambled then
+            # An open file, not its path: Pillow maps a path into memory, and then rotated TIFFs
+            # come out scrambled.
             with (
                 path.open("rb") as file,
                 pillow.open(file, formats=_safe_formats(pillow)) as picture,
@@ -113,11 +114,11 @@ def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
                 _check_size(path, picture)
                 if at_least is not None:
                     picture.draft(None, (2 * at_least, 2 * at_least))
-                picture.load()  # turns a TIFF, whose size is another one before in older Pillows
+                picture.load()  # rotates a TIFF; in older Pillows its size changes only here
                 return _turn_upright(pillow, picture, _to_rgb(pillow, picture))
     except PictureError:
         raise
-    except Exception as error:  # decoders raise whatever a damaged file leads them to
+    except Exception as error:  # decoders raise all kinds of errors on damaged files
         raise PictureError(path, _reason(pillow, error)) from error
 
 
@@ -146,8 +147,45 @@ def square_pixels(picture: Image.Image, size: int) -> npt.NDArray[np.uint8]:
     return np.array(square if square.mode == "RGB" else square.convert("RGB"))
 
 
+def upright_size(path: Path) -> tuple[int, int]:
+    """Width and height of a picture as a person sees it.
+
+    Parameters
+    ----------
+    path : Path
+        The file. For most formats only its beginning is read.
+
+    Returns
+    -------
+    tuple of int
+        Width and height in pixels, after the rotation that `read_picture` applies.
+
+    Raises
+    ------
+    PictureError
+        If the file cannot be read as a picture.
+    """
+    pillow = require("PIL.Image", "train")
+    try:
+        with (
+            _SILENCE,
+            path.open("rb") as file,
+            pillow.open(file, formats=_safe_formats(pillow)) as picture,
+        ):
+            # Some versions of Pillow rotate a TIFF when it is opened, others when it is loaded.
+            if picture.format == "TIFF":
+                return read_picture(path).size
+            width, height = picture.size
+            is_turned = picture.getexif().get(_EXIF_ORIENTATION, 1) in (5, 6, 7, 8)
+    except PictureError:
+        raise
+    except Exception as error:  # decoders raise all kinds of errors on damaged files
+        raise PictureError(path, _reason(pillow, error)) from error
+    return (height, width) if is_turned else (width, height)
+
+
 def _check_file(path: Path) -> None:
-    """Refuse what needs no decoder to be refused; a pipe would be waited for for ever."""
+    """Refuse what no decoder is needed for, such as a pipe, which would be read for ever."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise PictureError(path, "is not a file")
@@ -168,7 +206,7 @@ def _safe_formats(pillow: ModuleType) -> list[str]:
 
 
 def _to_rgb(pillow: ModuleType, picture: Any) -> Any:
-    """RGB of 8 bits from whatever the file holds."""
+    """Convert a picture of any mode to RGB of 8 bits."""
     if picture.mode in _DEEP_MODES:
         return pillow.fromarray(_eight_bits(np.asarray(picture))).convert("RGB")
     if picture.mode in _ALPHA_MODES or "transparency" in picture.info:
@@ -179,10 +217,11 @@ def _to_rgb(pillow: ModuleType, picture: Any) -> Any:
 
 
 def _eight_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Scale deep grey to 0 … 255, where Pillow's own conversion cuts off what is above 255.
+    """Scale deep grey to 0 … 255; Pillow's own conversion clips everything above 255.
 
-    16 bits have a scale, 0 … 65535, and come as "I;16" or, within 32 bits, as "I". Values with
-    no known scale (floating point, negative, larger) are spread from the lowest to the highest.
+    Grey of 16 bits has the scale 0 … 65535. Pillow gives it as "I;16" or, within 32 bits, as "I".
+    Values without a known scale (floating point, negative, larger) are scaled from the lowest to
+    the highest one.
     """
     if values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 65535:
         return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
@@ -193,33 +232,33 @@ def _eight_bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
 
 
 def _turn_upright(pillow: ModuleType, opened: Any, rgb: Any) -> Any:
-    """Apply the EXIF orientation; read after loading, for some formats have it at the end."""
+    """Apply the EXIF orientation, which some formats store after the pixels: load first."""
     try:
         turn = _UPRIGHT.get(opened.getexif().get(_EXIF_ORIENTATION, 1))
-    except Exception:  # a damaged tag is no reason to lose the picture
+    except Exception:  # a damaged tag is not a reason to skip the picture
         turn = None
     return rgb if turn is None else rgb.transpose(pillow.Transpose[turn])
 
 
 def _reason(pillow: ModuleType, error: Exception) -> str:
-    """A few words that a person can act on."""
+    """What is wrong with a file, in a few words that help a person to mend it."""
     if isinstance(error, pillow.DecompressionBombError):
         return _TOO_LARGE
     if isinstance(error, pillow.UnidentifiedImageError):
-        return "no picture in a format that can be read"
+        return "not a picture in a format that can be read"
     if isinstance(error, MemoryError):
-        return "too large for the memory that is free"
+        return "too large for the free memory"
     if isinstance(error, OSError) and error.errno is not None:
         return f"cannot be read: {error.strerror}"
-    return f"cut short or damaged ({error})" if str(error) else "cut short or damaged"
+    return f"truncated or damaged ({error})" if str(error) else "truncated or damaged"
 
 
 class _Silence:
-    """Warnings off while at least one thread reads a picture.
+    """Turn warnings off while at least one thread reads a picture.
 
-    `warnings.catch_warnings` puts back what it found; two threads that leave it in another order
-    than they entered would leave the warnings of the whole program off. So the first thread in
-    enters it and the last one out leaves it.
+    `warnings.catch_warnings` restores the filters that it found. If two threads left it in another
+    order than they entered it, the warnings of the whole program would stay off. So the first
+    thread to come enters it, and the last thread to go leaves it.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,14 @@
-"""Tables: every CSV and Parquet file that newfound reads or writes passes through here."""
+"""Tables: every CSV and Parquet file that newfound reads or writes passes through here.
+
+There are two kinds of tables. Those of people come with columns in any order and names in any
+case (`read_table`). Those of run folders were written by newfound itself (`read_parquet`).
+"""
 
 from __future__ import annotations
 
-import io
+import csv
+import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,8 +18,16 @@ import numpy.typing as npt
 
 from newfound.errors import InputError, require
 from newfound.files import write_atomically
+from newfound.words import first_few
 
 Table: TypeAlias = Any  # a pandas.DataFrame
+
+#: Endings of the files that `read_table` reads.
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet", ".pq")
+_PARQUET_SUFFIXES = (".parquet", ".pq")
+
+#: Columns that have a meaning; all others are features or are ignored.
+COLUMNS = ("id", "label", "path", "text")
 
 #: A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -29,6 +43,7 @@ def make_table(columns: Mapping[str, npt.NDArray[Any]]) -> Table:
 
 def as_objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
     """A column of plain objects."""
+    # Not np.array(values, dtype=object), which makes two dimensions of a list of lists.
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
@@ -77,9 +92,8 @@ def read_parquet(path: Path) -> Table:
         If the file is missing or damaged.
     """
     pandas = require("pandas", "report")
-    require("pyarrow", "report")
     try:
-        table = pandas.read_parquet(io.BytesIO(path.read_bytes()), engine="pyarrow")
+        table = _load_parquet(path)
     except (OSError, ValueError) as error:
         raise damaged(path, error) from error
     columns = {}
@@ -88,6 +102,14 @@ def read_parquet(path: Path) -> Table:
         is_number = pandas.api.types.is_numeric_dtype(column)
         columns[str(name)] = column.to_numpy() if is_number else _plain_texts(column)
     return make_table(columns)
+
+
+def _load_parquet(path: Path) -> Table:
+    """The one reader of Parquet; damaged files raise OSError or ValueError."""
+    require("pyarrow", "report")
+    pandas = require("pandas", "report")
+    with path.open("rb") as file:
+        return pandas.read_parquet(file, engine="pyarrow")
 
 
 def _plain_texts(column: Any) -> npt.NDArray[np.object_]:
@@ -102,3 +124,97 @@ def damaged(path: Path, error: object) -> InputError:
     return InputError(
         f"{path} is missing or damaged ({error}). Run newfound discover again, into a new folder."
     )
+
+
+def read_table(path: Path) -> Table:
+    """Read a table that a person made.
+
+    Parameters
+    ----------
+    path : Path
+        A ``.csv``, ``.tsv`` or ``.parquet`` file.
+
+    Returns
+    -------
+    DataFrame
+        The table, with the names of `COLUMNS` in lower case. The cells of a CSV are all texts.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or cannot be read, or has one of `COLUMNS` twice.
+    """
+    if not path.is_file():
+        raise InputError(f"There is no file {path}.")
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise InputError(f"{path} is not a table. Give a .csv, .tsv or .parquet file.")
+    table = _read_any_parquet(path) if path.suffix.lower() in _PARQUET_SUFFIXES else _read_csv(path)
+    lower = {name: str(name).strip().lower() for name in table}
+    special = {name: to for name, to in lower.items() if to in COLUMNS}
+    repeated = [to for to, count in Counter(special.values()).items() if count > 1]
+    if repeated:
+        raise InputError(f"{path} has several columns {first_few(repeated)}. Keep one of each.")
+    return table.rename(columns=special)
+
+
+def _read_any_parquet(path: Path) -> Table:
+    try:
+        return _load_parquet(path)
+    except (ValueError, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
+
+
+def _read_csv(path: Path) -> Table:
+    """Read a CSV as texts: no cell becomes a number or a missing value (001 and NA stay)."""
+    pandas = require("pandas", "report")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header = next((line for line in file if line.strip()), "")
+        with warnings.catch_warnings():
+            # pandas only warns when a line has too many cells, and drops the last ones.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            return pandas.read_csv(
+                path,
+                sep=_separator(header),
+                dtype=str,
+                na_filter=False,  # a class may be called NA or None
+                index_col=False,  # else a surplus cell per line makes the first column an index
+                skipinitialspace=True,
+                encoding="utf-8-sig",  # Excel begins its files with a byte order mark
+            )
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not in UTF-8. Save it as 'CSV UTF-8'.") from error
+    except (pandas.errors.ParserWarning, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read as a CSV ({str(error).strip()}). It needs a header and the "
+            "same number of cells in each line. Put texts that contain a comma in quotes."
+        ) from error
+
+
+def _separator(header: str) -> str:
+    """The character that splits the header into the most names of `COLUMNS`."""
+
+    def n_known(separator: str) -> int:
+        names = next(csv.reader([header], delimiter=separator), [])
+        return sum(name.strip().lower() in COLUMNS for name in names)
+
+    return max(",;\t|", key=n_known)
+
+
+def column_values(table: Table, name: str, path: Path) -> list[Any]:
+    """The cells of a column, None where one is missing; `path` is the table's file."""
+    if name not in table:
+        raise InputError(
+            f"{path} has the columns {first_few(table.columns, 8)}, but no {name!r}. "
+            "Its first line must name the columns."
+        )
+    return [
+        None if missing else value
+        for value, missing in zip(table[name].tolist(), table[name].isna(), strict=True)
+    ]
+
+
+def column_texts(table: Table, name: str, path: Path) -> list[str]:
+    """The cells of a column as texts without space around them; empty where one is missing."""
+    values = column_values(table, name, path)
+    return ["" if value is None else str(value).strip() for value in values]

@@ -1,9 +1,8 @@
-"""The demonstration: real pictures that need no download, of which the truth is known."""
+"""The demonstration: a run on real pictures whose true categories are known, without a download."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +13,14 @@ from newfound.arrays import Ints
 from newfound.deep.settings import Settings
 from newfound.errors import require
 from newfound.metrics import discovery_scores
+from newfound.progress import Progress, no_progress
 from newfound.result.result import Result
 from newfound.workflows.discover import discover
 
 _KNOWN_DIGITS = (0, 1, 2, 3, 4)
 
-#: A small network from nothing, for pictures of 8 × 8 pixels in which left and right differ.
+#: A small network with random weights, for pictures of 8 × 8 pixels. They are not flipped, because
+#: a mirrored digit is not a digit.
 DIGITS = Settings(
     model="test_resnet",
     weights="random",
@@ -38,7 +39,19 @@ DIGITS = Settings(
 
 
 class Category(NamedTuple):
-    """One row of the table: what was found, and what it really holds."""
+    """A category that was found, and what it really holds.
+
+    Attributes
+    ----------
+    name, kind : str
+        Its name, and whether it is known or novel.
+    size : int
+        Number of pictures in it.
+    mostly : str
+        The digit that most of them show.
+    share : float
+        The share of the pictures that show it.
+    """
 
     name: str
     kind: str
@@ -48,7 +61,21 @@ class Category(NamedTuple):
 
 
 class Demo(NamedTuple):
-    """What the demonstration shows."""
+    """What the demonstration shows.
+
+    Attributes
+    ----------
+    run : Path
+        The run folder.
+    result : Result
+        What was found.
+    categories : list of Category
+        Each category beside the truth.
+    accuracy : float
+        Share of the unlabelled pictures that are in the right category.
+    sentence : str
+        The comparison with the truth, in words.
+    """
 
     run: Path
     result: Result
@@ -62,20 +89,23 @@ def run_demo(
     *,
     seed: int = 0,
     epochs: int = 80,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Progress = no_progress,
 ) -> Demo:
-    """Write the digits as pictures, hide 5 to 9 and half of the other labels, look for them.
+    """Discover handwritten digits.
+
+    The digits are written as pictures. Half of the pictures of 0 to 4 keep their labels; the
+    labels of the others, and all labels of 5 to 9, are hidden. So five categories are novel.
 
     Parameters
     ----------
     folder : Path
-        Where pictures, labels and the run go.
+        The folder to which pictures, labels and the run are written.
     seed : int, default=0
-        Seed of the labels that are kept and of the training.
+        Seed of the choice of labels and of the training.
     epochs : int, default=80
-        Of training.
-    progress : callable, optional
-        As for `discover`.
+        Epochs of training.
+    progress : Progress, optional
+        Called with the step, how much of it is done and how much there is.
 
     Returns
     -------
@@ -83,6 +113,7 @@ def run_demo(
         The result, and how it compares with the truth.
     """
     truth = write_digits(folder, seed)
+    # One folder for each pair of settings, so that the same demo again resumes its own run.
     run = folder / f"run-{seed}-{epochs}"
     result = discover(
         folder / "pictures",
@@ -94,19 +125,34 @@ def run_demo(
         progress=progress,
     )
     table = result.table
+    # The table is sorted by id, and a picture is called by the number of its row.
     digits = truth[[int(Path(name).stem) for name in table["id"]]]
+    # The protocol scores unlabelled items only.
     hidden = table["given_label"].isna().to_numpy()
     codes = table["category"].astype("category").cat.codes.to_numpy().astype(np.int64)
     scores = discovery_scores(digits[hidden], codes[hidden], _KNOWN_DIGITS)
     sentence = (
-        f"In truth there are 5 new ones, and {scores.all:.1%} of the unlabelled pictures are where "
-        f"they belong (known digits {scores.old:.1%}, new digits {scores.new:.1%})."
+        f"There are really 5 new categories. {scores.all:.1%} of the unlabelled pictures are in "
+        f"the right category (known digits {scores.old:.1%}, new digits {scores.new:.1%})."
     )
     return Demo(run, result, _compare(result, digits), scores.all, sentence)
 
 
 def write_digits(folder: Path, seed: int) -> Ints:
-    """Write scikit-learn's digits as PNG files and a table of labels; returns the digits."""
+    """Write scikit-learn's digits as PNG files with a table of labels, and return the truth.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder to write to; pictures that are there already stay as they are.
+    seed : int
+        Seed of the choice of the pictures that keep their labels.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        The digit on each picture.
+    """
     image = require("PIL.Image", "train")
     digits = load_digits()
     pictures = folder / "pictures"
@@ -114,6 +160,7 @@ def write_digits(folder: Path, seed: int) -> Ints:
     for number, values in enumerate(digits.images):
         path = pictures / f"{number:04d}.png"
         if not path.exists():
+            # The digits have 17 shades of grey, from 0 to 16.
             image.fromarray(np.clip(values * 16, 0, 255).astype(np.uint8)).save(path)
     rng = np.random.default_rng(seed)
     is_labelled = np.isin(digits.target, _KNOWN_DIGITS) & (rng.random(len(digits.target)) < 0.5)
@@ -127,7 +174,7 @@ def write_digits(folder: Path, seed: int) -> Ints:
 
 
 def _compare(result: Result, digits: Ints) -> list[Category]:
-    """Each category with the digit that it mostly holds."""
+    """Each category with the digit that most of its pictures show."""
     rows = []
     for name, kind in zip(result.categories["category"], result.categories["kind"], strict=True):
         members = np.bincount(digits[(result.table["category"] == name).to_numpy()], minlength=10)

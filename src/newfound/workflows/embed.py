@@ -1,17 +1,18 @@
-"""Encode a collection and stop there: what `newfound embed` does."""
+"""Encode a collection, without looking for categories: what `newfound embed` does."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from newfound.data.collection import read_collection
+from newfound.data.reading import read_collection
 from newfound.encode.encoders import Encoded, encode_pictures, encode_texts
 from newfound.errors import InputError
 from newfound.files import write_atomically
+from newfound.progress import Progress, no_progress
 
 
 def embed(
@@ -20,7 +21,7 @@ def embed(
     out: Path,
     *,
     encoder: str = "auto",
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Progress = no_progress,
 ) -> Encoded:
     """Write the features of pictures or texts, with their labels, to an ``.npz``.
 
@@ -30,33 +31,35 @@ def embed(
         As for `read_collection`.
     out : Path
         The archive: ``X``, ``y`` (an empty text where there is no label) and ``ids``. Features
-        are kept beside it, in a folder of that name, so that a second run is quick.
+        are also stored in a folder beside it, ``NAME.cache``, so that a second run is fast.
     encoder : str, default="auto"
-        For pictures, as for `encode_pictures`.
-    progress : callable, optional
+        The encoder for pictures, as for `encode_pictures`.
+    progress : Progress, optional
         Called with the step, how much of it is done and how much there is.
 
     Returns
     -------
     Encoded
-        The features, with what was skipped.
+        The features, and the items that were skipped.
+
+    Raises
+    ------
+    InputError
+        If the source holds features already, or nothing in it can be encoded.
     """
     collection = read_collection(source, labels)
-
-    def tell(done: int, total: int) -> None:
-        if progress is not None:
-            progress("Encoding", done, total)
-
+    encoding = partial(progress, "Encoding")
     cache = out.with_name(f"{out.stem}.cache")
     if collection.paths is not None:
-        encoded = encode_pictures(collection.paths, encoder, cache=cache, progress=tell)
+        encoded = encode_pictures(collection.paths, encoder, cache=cache, progress=encoding)
     elif collection.texts is not None:
-        encoded = encode_texts(collection.texts, cache=cache, progress=tell)
+        encoded = encode_texts(collection.texts, cache=cache, progress=encoding)
     else:
         raise InputError(f"{source} holds features already; there is nothing to encode.")
     if len(encoded.kept) == 0:
-        why = [f"{collection.ids[i]}: {reason}" for i, reason in encoded.skipped[:1]]
-        raise InputError(f"{source} has nothing that can be encoded. {''.join(why)}")
+        first = [f"{collection.ids[i]}: {reason}" for i, reason in encoded.skipped[:1]]
+        raise InputError(f"{source} has nothing that can be encoded. {''.join(first)}")
+    # Texts, not objects: `load_features` refuses arrays that have to be unpickled.
     y = ["" if collection.y[i] is None else str(collection.y[i]) for i in encoded.kept]
     archive = io.BytesIO()
     ids = np.array([collection.ids[i] for i in encoded.kept], dtype=str)

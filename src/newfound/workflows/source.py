@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from newfound.data.collection import Collection, read_collection
+from newfound.data.collection import Collection
+from newfound.data.reading import read_collection
 from newfound.errors import InputError
 from newfound.labels import encode_labels
 

@@ -92,7 +92,7 @@ def test_rows_are_the_pictures_that_can_be_read(tmp_path, paths):
     assert cache.kept.tolist() == [0, 1, 3, 4, 5, 7, 8, 9, 10]
     assert [i for i, _ in cache.skipped] == [2, 6]
     assert cache.skipped[0][1] == "the file is empty"
-    assert cache.skipped[1][1].startswith("cut short")
+    assert cache.skipped[1][1].startswith("truncated")
     assert_right(cache, paths)
 
 

@@ -1,0 +1,38 @@
+from pathlib import Path
+
+import pytest
+
+from newfound.errors import InputError
+from newfound.result.export import FORMATS, export
+from newfound.result.result import read_result, write_result
+
+
+def test_an_unknown_format_is_refused(result, tmp_path):
+    expected = "no format 'xlsx' .* csv, parquet, folders, fiftyone, label-studio or coco"
+    with pytest.raises(InputError, match=expected):
+        export(result, "xlsx", tmp_path / "out")
+
+
+@pytest.mark.parametrize("to", ["csv", "parquet"])
+def test_tables_are_for_all_kinds(texts, features, tmp_path, to):
+    assert export(texts, to, tmp_path / "1").stat().st_size > 0
+    assert export(features, to, tmp_path / "2").stat().st_size > 0
+
+
+def test_what_was_read_from_a_run_folder_can_be_exported(result, tmp_path, files_in):
+    write_result(result, tmp_path / "run")
+    again = read_result(tmp_path / "run")
+    for to in FORMATS:
+        one, two = export(result, to, tmp_path / f"1-{to}"), export(again, to, tmp_path / f"2-{to}")
+        if one.is_file():
+            assert one.read_bytes() == two.read_bytes()
+        else:
+            assert files_in(one) == files_in(two)
+            assert all(
+                (one / name).read_bytes() == (two / name).read_bytes() for name in files_in(one)
+            )
+
+
+def test_a_relative_target_becomes_absolute(result, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert export(result, "csv", Path("x.csv")) == tmp_path / "x.csv"

@@ -1,0 +1,35 @@
+import pytest
+
+from newfound.words import any_of, first_few, plural
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1200, "1,200 files")]
+)
+def test_plural(n, text):
+    assert plural(n, "file") == text
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [(1, "1 file was skipped"), (3, "3 files were skipped"), (0, "0 files were skipped")],
+)
+def test_the_verb_follows_the_number(n, text):
+    assert plural(n, "file was skipped", "files were skipped") == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), ("abcde", "a, b, c, d, e"), ("abcdefg", "a, b, c, d, e and 2 more")],
+)
+def test_first_few(names, text):
+    assert first_few(names) == text
+
+
+def test_an_empty_name_is_shown():
+    assert first_few(["", 3], n=1) == "(empty) and 1 more"
+
+
+@pytest.mark.parametrize(("names", "text"), [("a", "a"), ("ab", "a or b"), ("abc", "a, b or c")])
+def test_any_of(names, text):
+    assert any_of(names) == text
