@@ -12,11 +12,10 @@ from newfound import discover
 def main() -> None:
     result = discover(Path(sys.argv[1]), seed=0)
     print(result.answer)
-    text_of = dict(zip(result.collection.ids, result.collection.texts, strict=True))
-    for _, category in result.categories[result.categories["kind"] == "novel"].iterrows():
-        print(f"\n{category['category']}: {category['size']} sentences, for instance")
-        for row in result.rows_of(category["exemplars"])[:3]:
-            print("   ", text_of[result.collection.ids[row]])
+    for code in range(result.n_known, len(result.names)):
+        print(f"\n{result.names[code]}: {result.profiles.sizes[code]} sentences, for example")
+        for row in result.profiles.exemplars[code][:3]:
+            print("   ", result.collection.texts[row])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def round_trip(mixture, folder):
 
 def assert_same(first, second, name):
     if isinstance(first, np.ndarray):
-        assert first.dtype == second.dtype, name
+        assert (first.dtype, first.shape) == (second.dtype, second.shape), name
         np.testing.assert_array_equal(first, second, name)
     elif isinstance(first, NIWPrior):
         for part in ("m", "kappa", "nu", "psi"):

@@ -172,7 +172,9 @@ def _mixture_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -
 
 
 def _prior_from(numbers: dict[str, npt.NDArray[Any]], name: str) -> NIWPrior:
-    return NIWPrior(**{part: numbers[f"{name}.{part}"] for part in _PRIOR})
+    m, kappa, nu, psi = (numbers[f"{name}.{part}"] for part in _PRIOR)
+    # Contiguous arrays have one axis at least, so the file holds the two numbers as rows of one.
+    return NIWPrior(m, kappa.reshape(()), nu.reshape(()), psi)
 
 
 def _projection_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -> Projection:
