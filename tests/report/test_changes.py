@@ -29,4 +29,4 @@ def test_a_long_list_is_cut_and_says_so(tmp_path):
     write_changes(many, tmp_path / "changes.html")
     page = (tmp_path / "changes.html").read_text(encoding="utf-8")
     assert page.count("<tr>") == 1 + 1000
-    assert "and 200 more" in page
+    assert "200 more items moved" in page

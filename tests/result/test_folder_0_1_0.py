@@ -84,8 +84,8 @@ def test_report_predict_and_export_take_it(folder, tmp_path, monkeypatch):
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "newfound discover items.npz --out folder_0_1_0 --seed 0</code>" in page
     result = read_result(folder)
-    np.savez(tmp_path / "more.npz", X=result.features[:7])
-    give("predict", folder, tmp_path / "more.npz", "--out", tmp_path / "more.csv")
+    np.save(tmp_path / "more.npy", result.features[:7])
+    give("predict", folder, tmp_path / "more.npy", "--out", tmp_path / "more.csv")
     predicted = pd.read_csv(tmp_path / "more.csv")
     assert predicted["category"].tolist() == result.table["category"][:7].tolist()
     give("export", folder, "--to", "csv", "--out", tmp_path / "table.csv")
