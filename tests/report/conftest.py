@@ -1,15 +1,20 @@
-"""A small result as `newfound.result.result.Result` holds it, and a reader of the page."""
+"""A small result, and a reader of the page."""
 
+import json
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from newfound.data.collection import Collection
 from newfound.report.page import render_report
+from newfound.result.assign import Assigned
+from newfound.result.evidence import MoveEvidence
+from newfound.result.profiles import CategoryProfiles
+from newfound.result.record import History, RehearsalRecord, Request, RunRecord
+from newfound.result.result import Result
 
-pd = pytest.importorskip("pandas")
+pytest.importorskip("pandas")
 pytest.importorskip("jinja2")
 
 VOID = frozenset(["meta", "br", "link", "img", "input", "hr", "path"])
@@ -23,87 +28,82 @@ def make_result(
     texts=None,
     ids=None,
     labels=None,
-    run=None,
+    record=None,
     skipped=(),
     seed=0,
 ):
     """Well separated categories; those not called "new-…" are known, every second item labelled."""
     rng = np.random.default_rng(seed)
     K = len(names)
+    n_known = sum(not name.startswith("new-") for name in names)
     codes = np.repeat(np.arange(K), n_per_category)
     n = len(codes)
     V = (3 * np.eye(K, 6)[codes] + 0.3 * rng.standard_normal((n, 6))).astype(np.float32)
     features = np.hstack([V, rng.standard_normal((n, 2))])
-    kinds = ["novel" if name.startswith("new-") else "known" for name in names]
     ids = [f"item-{i}" for i in range(n)] if ids is None else list(ids)
     y = np.array(
-        [names[c] if kinds[c] == "known" and i % 2 else None for i, c in enumerate(codes)],
+        [names[c] if c < n_known and i % 2 else None for i, c in enumerate(codes)],
         dtype=object,
     )
     if labels is not None:
         y = np.asarray(labels, dtype=object)
-    given = [str(label) if label is not None else None for label in y]
     codes = np.array(
-        [names.index(g) if g is not None else c for g, c in zip(given, codes, strict=True)]
+        [c if label is None else names.index(label) for label, c in zip(y, codes, strict=True)]
     )
-    members = [np.flatnonzero(codes == c) for c in range(K)]
-    confidence = rng.uniform(0.5, 1, n)
-    table = pd.DataFrame(
-        {
-            "id": ids,
-            "path": None if paths is None else [str(path) for path in paths],
-            "given_label": given,
-            "category": [names[c] for c in codes],
-            "kind": [kinds[c] for c in codes],
-            "confidence": confidence,
-            "runner_up": [names[(c + 1) % K] for c in codes],
-            "outlier_score": rng.uniform(0, 1, n),
-        }
-    )
-    categories = pd.DataFrame(
-        {
-            "category": list(names),
-            "kind": kinds,
-            "size": [len(rows) for rows in members],
-            "n_labelled": [sum(given[i] is not None for i in rows) for rows in members],
-            "stability": [0.9, np.nan, *rng.uniform(0, 1, K - 2)],
-            "mean_confidence": [confidence[rows].mean() for rows in members],
-            "nearest": [*names[1:], names[0]],
-            "exemplars": ["; ".join(ids[i] for i in rows[:6]) for rows in members],
-            "borderline": ["; ".join(ids[i] for i in rows[6:9]) for rows in members],
-            "why_not_split": [f"Its halves differ less ({c})." for c in range(K)],
-            "why_not_merged": [f"It is far away ({c})." for c in range(K)],
-        }
-    )
+    assigned = Assigned(codes, rng.uniform(0.5, 1, n), (codes + 1) % K, np.zeros(n))
     contents = {"paths": paths} if paths is not None else {"texts": texts}
     if paths is None and texts is None:
         contents = {"features": features}
-    return SimpleNamespace(
-        table=table,
-        categories=categories,
-        run={**RUN, **(run or {})},
+    collection = Collection(ids, y, skipped=list(skipped), **contents)
+    is_labelled = collection.is_labelled
+    counts = {"n_items": n, "n_labelled": int(is_labelled.sum()), "n_known": n_known}
+    return Result(
+        collection=collection,
         features=features,
-        prototypes=np.stack([V[rows].mean(axis=0) for rows in members]),
-        V=V,
-        collection=Collection(ids, y, skipped=list(skipped), **contents),
         mixture=None,
+        names=tuple(names),
+        assigned=assigned,
+        outlier_scores=rng.uniform(0, 1, n),
+        profiles=make_profiles(assigned, is_labelled, K, rng),
+        record=RunRecord(
+            kind=collection.kind, **counts, n_novel=K - n_known, **{**RECORD, **(record or {})}
+        ),
+        prototypes=np.stack([V[codes == c].mean(axis=0) for c in range(K)]),
+        V=V,
     )
 
 
-RUN = {
-    "version": "0.1.0",
-    "command": "newfound discover pictures --seed 3",
-    "settings": {"n_init": 3},
+def make_profiles(assigned, is_labelled, K, rng):
+    members = [np.flatnonzero(assigned.labels == c) for c in range(K)]
+    return CategoryProfiles(
+        sizes=np.array([len(rows) for rows in members]),
+        n_labelled=np.array([is_labelled[rows].sum() for rows in members]),
+        stability=np.array([0.9, np.nan, *rng.uniform(0, 1, K - 2)]),
+        mean_confidence=np.array([assigned.confidence[rows].mean() for rows in members]),
+        nearest=(np.arange(K) + 1) % K,
+        exemplars=tuple(rows[:6] for rows in members),
+        borderline=tuple(rows[6:9] for rows in members),
+        evidence=MoveEvidence(
+            split_gap=1 + np.arange(float(K)),
+            split_log_ratio=-10 - np.arange(float(K)),
+            merge_gap=30 + np.arange(float(K)),
+            merge_log_ratio=-50 - np.arange(float(K)),
+            merge_partner=(np.arange(K) + 1) % K,
+        ),
+    )
+
+
+RECORD = {
+    "rerun": "newfound discover pictures --seed 3",
+    "settings": Request(rehearse=True),
     "seed": 3,
     "encoder": "pixels",
-    "n_novel_interval": [1.6, 3.2],
-    "rehearsal": {"n_draws": 4, "ratios": [0.8, 1.0, 1.0, 1.2]},
-    "history": {"unit": "pass", "n_components": [3, 5, 4]},
+    "n_novel_interval": (1.6, 3.2),
+    "rehearsal": RehearsalRecord(4, (0.8, 1.0, 1.0, 1.2)),
+    "history": History("pass", (3, 5, 4)),
     "timings": {"encode": 1.5},
     "source": "pictures",
-    "warnings": ["Few classes are known."],
-    "sentence": "2 new categories were found beside 2 known categories in 48 items.",
-    "trust": "There are 2 to 3 new ones, 9 times in 10.",
+    "warnings": ("Few classes are known.",),
 }
 
 
@@ -153,6 +153,10 @@ class Page(HTMLParser):
     def script(self, which):
         """Content of the script elements: the data first, then the program."""
         return [text for tag, text in self.texts if tag == "script"][which]
+
+    def data(self):
+        """What the program works with."""
+        return json.loads(self.script(0))
 
 
 @pytest.fixture

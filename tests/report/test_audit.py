@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from newfound.report import audit
-from newfound.report.audit import audit_labels, find_twins
+from newfound.report.audit import audit_labels, find_duplicates
 
 
 @pytest.fixture
@@ -89,11 +89,11 @@ def test_nothing_to_audit():
 def test_near_duplicates_are_found(blobs):
     X, codes, _ = blobs
     labels = [f"c{c}" if i % 2 == 0 else None for i, c in enumerate(codes)]
-    assert find_twins(X, codes, labels) == []
+    assert find_duplicates(X, codes, labels) == []
     X[1] = X[0] + 0.05 * (-1.0) ** np.arange(10)  # unlabelled, beside a labelled one
     X[3] = 2 * X[64]  # the same direction
     X[5] = X[7]  # both unlabelled
-    pairs = find_twins(X, codes, labels)
+    pairs = find_duplicates(X, codes, labels)
     assert [(p.row, p.other, p.is_conflict, p.is_same_file) for p in pairs] == [
         (64, 3, True, False),  # conflicts first
         (0, 1, False, False),
@@ -107,7 +107,7 @@ def test_how_far_novel_items_are_does_not_count_for_what_is_near():
     codes = np.repeat([0, 1, 2], 40)
     X = 3 * np.eye(3, 12)[codes] + 0.3 * rng.standard_normal((120, 12))
     labels = ["a" if c == 0 and i % 2 else None for i, c in enumerate(codes)]
-    assert find_twins(X, codes, labels) == []
+    assert find_duplicates(X, codes, labels) == []
 
 
 def test_a_collection_of_copies_still_shows_them():
@@ -116,7 +116,7 @@ def test_a_collection_of_copies_still_shows_them():
     near = half[0] + 0.05 * (-1.0) ** np.arange(8)
     X = np.vstack([half, half, near, rng.standard_normal((4, 8))])
     labels = ["a"] * 20 + [None] * 25
-    pairs = find_twins(X, np.zeros(45, dtype=int), labels)
+    pairs = find_duplicates(X, np.zeros(45, dtype=int), labels)
     copies = [(i, i + 20) for i in range(20)]
     assert [(p.row, p.other) for p in pairs] == [*copies, (0, 40)]
 
@@ -129,16 +129,16 @@ def test_equal_files_are_found_by_content(tmp_path):
     labels = [None, "a", "a", "b", None, None, "a", None, None]  # the last file is missing
     codes = np.array([0, 0, 0, 1, 0, 0, 0, 0, 0])
     X = np.random.default_rng(0).standard_normal((9, 6))
-    same = [(p.row, p.other) for p in find_twins(X, codes, labels, paths) if p.is_same_file]
+    same = [(p.row, p.other) for p in find_duplicates(X, codes, labels, paths) if p.is_same_file]
     assert sorted(same) == [(1, 3), (2, 0), (2, 5)]  # labelled first; no pair without a label
-    assert find_twins(X, codes, labels, paths)[0].is_conflict  # one file, two labels
+    assert find_duplicates(X, codes, labels, paths)[0].is_conflict  # one file, two labels
 
 
 def test_without_features_files_are_still_compared(tmp_path):
     paths = [tmp_path / "a", tmp_path / "b"]
     for path in paths:
         path.write_bytes(b"same")
-    pairs = find_twins(np.empty((2, 0)), np.zeros(2, dtype=int), ["x", None], paths)
+    pairs = find_duplicates(np.empty((2, 0)), np.zeros(2, dtype=int), ["x", None], paths)
     assert [(p.row, p.other) for p in pairs] == [(0, 1)]
 
 
@@ -150,7 +150,7 @@ def test_what_costs_too_much_is_sampled(blobs, monkeypatch):
     asked = []
     blocks = audit._blocks
     monkeypatch.setattr(audit, "_blocks", lambda n, m: asked.append(n) or blocks(n, m))
-    find_twins(X, codes, labels)
+    find_duplicates(X, codes, labels)
     assert asked == [10]
 
 

@@ -17,7 +17,7 @@ def test_the_page_tells_what_changed_and_runs_no_script(tmp_path):
     write_changes(CHANGES, tmp_path / "changes.html")
     page = (tmp_path / "changes.html").read_text(encoding="utf-8")
     assert "4 items, 3 before" in page
-    assert "New category: new-002 (1 items)." in page
+    assert "New category: new-002 (1 item)." in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;.png" in page
     assert "<script" not in page
     assert "http://" not in page
@@ -29,4 +29,4 @@ def test_a_long_list_is_cut_and_says_so(tmp_path):
     write_changes(many, tmp_path / "changes.html")
     page = (tmp_path / "changes.html").read_text(encoding="utf-8")
     assert page.count("<tr>") == 1 + 1000
-    assert "and 200 more" in page
+    assert "200 more items moved" in page

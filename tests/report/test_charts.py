@@ -13,6 +13,7 @@ from newfound.report.charts import (
     interval_range,
     rehearsal_dots,
 )
+from newfound.result.record import History
 
 
 def test_the_histogram_counts_every_item_once():
@@ -30,20 +31,19 @@ def test_the_histogram_counts_every_item_once():
 @pytest.mark.parametrize(
     ("history", "unit"),
     [
-        ({"unit": "epoch", "n_components": [4, 8, 6]}, "epoch"),
-        ([4, 8, 6], "pass"),
-        ([{"pass": i, "n_components": k} for i, k in enumerate((4, 8, 6))], "pass"),
-        ([{"epoch": i, "n_components": k} for i, k in enumerate((4, None, 8, 6))], "epoch"),
+        (History("epoch", (4, 8, 6)), "epoch"),
+        (History("pass", (4, 8, 6)), "pass"),
+        (History("epoch", (4, None, 8, 6)), "epoch"),
     ],
 )
-def test_history_in_every_form(history, unit):
+def test_the_history_as_a_line(history, unit):
     line = history_line(history)
     assert (line.unit, line.n_steps, line.first, line.last) == (unit, 3, 4, 6)
     assert (line.low, line.high) == (4, 8)
     assert line.path == "M0.0 92.0 L50.0 8.0 L100.0 50.0"
 
 
-@pytest.mark.parametrize("history", [None, [], [3], {}, {"unit": "pass", "n_components": None}])
+@pytest.mark.parametrize("history", [History(), History("pass", (3,)), History("epoch", (None, 3))])
 def test_no_history_no_line(history):
     assert history_line(history) is None
 

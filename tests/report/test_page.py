@@ -4,16 +4,20 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from newfound.data.collection import Skipped
-from newfound.report import items as items_module
-from newfound.report.cards import N_EXEMPLARS
-from newfound.report.items import MAX_TEXT, Items
-from newfound.report.page import MAX_TWINS, embed_json, write_report
+from newfound import SplitMergeMixture
+from newfound.data.collection import Collection, Skipped
+from newfound.report.audit import DuplicatePair
+from newfound.report.items import Items
+from newfound.report.page import MAX_DUPLICATES, _view_pair, embed_json, write_report
+from newfound.result.build import result_from
+from newfound.result.record import History, Request, RunFacts
+from newfound.result.store import read_result, write_result
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -32,8 +36,8 @@ def hostile_ids(n):
     return [f"{HOSTILE[i % len(HOSTILE)]} {i}" for i in range(n)]
 
 
-def data_of(page):
-    return json.loads(page.script(0))
+def with_profiles(result, **changes):
+    return replace(result, profiles=result.profiles._replace(**changes))
 
 
 # ---------------------------------------------------------------------------- whole and alone
@@ -44,8 +48,8 @@ def test_the_page_is_well_formed_and_says_the_answer(page_of, result_of):
     assert page.open == []
     assert page.source.startswith("<!DOCTYPE html>")
     text = page.text()
-    assert "2 new categories were found beside 2 known categories" in text
-    assert "There are 2 to 3 new ones, 9 times in 10." in text
+    assert "2 new categories were found in 48 items, in addition to 2 known categories." in text
+    assert "90 % interval for the number of new categories: 2 to 3." in text
     assert "Few classes are known." in text
     assert "newfound discover pictures --seed 3" in text
     assert "over 3 passes: from 3 to 4" in " ".join(text.split())
@@ -102,16 +106,15 @@ def test_hostile_names_are_text_and_nothing_else(page_of, result_of):
         names=names,
         ids=ids,
         skipped=[Skipped("<i>skipped</i>", "<u>reason</u>")],
-        run={
-            "command": "newfound discover '<script>'",
+        record={
+            "rerun": "newfound discover '<script>'",
             "source": "<script>source</script>",
-            "sentence": "<script>sentence</script>",
-            "trust": "</p><script>",
-            "warnings": ["<script>warning</script>"],
-            "settings": {"<em>": "</dd><script>"},
+            "warnings": ("<script>warning</script>",),
+            "encoder": "</p><script>",
+            "settings": Request(training={"<em>": "</dd><script>"}),
+            "versions": {"<u>": "<em>"},
         },
     )
-    result.categories["why_not_split"] = "<script>why</script>"
     page = page_of(result)
     assert page.open == []
     assert len(page.find("script")) == 2
@@ -123,11 +126,12 @@ def test_hostile_names_are_text_and_nothing_else(page_of, result_of):
         ids[4],
         "<i>skipped</i>",
         "<u>reason</u>",
-        "<script>why</script>",
+        f"It differs from {names[1]} by ",
         "<em>",
+        "newfound discover '<script>'",
     ):
         assert wrote in text
-    data = data_of(page)
+    data = page.data()
     assert sorted(data["id"]) == sorted(ids)
     assert data["categories"][0]["name"] == names[0]
     titles = {e.get("data-name") for e in page.with_class("card")}
@@ -139,8 +143,8 @@ def test_hostile_texts_are_shown_as_text(page_of, result_of):
     page = page_of(result_of(texts=texts))
     assert page.open == []
     assert len(page.find("script")) == 2
-    assert data_of(page)["text"] == [
-        " ".join(texts[int(name.split("-")[1])].split()) for name in data_of(page)["id"]
+    assert page.data()["text"] == [
+        " ".join(texts[int(name.split("-")[1])].split()) for name in page.data()["id"]
     ]
     assert "</script><script>alert(1)</script> text 0" in page.text()
 
@@ -159,96 +163,29 @@ def test_embedded_json_holds_no_sign_that_html_reads(value):
     assert text.isascii()
 
 
-# ---------------------------------------------------------------------------- cards and items
-
-
-def test_every_category_has_a_card_with_its_evidence(page_of, result_of):
-    result = result_of()
-    page = page_of(result)
-    cards = {card["id"]: card for card in page.with_class("card")}
-    assert set(cards) == {"c-0", "c-1", "c-2", "c-3"}
-    for code, record in enumerate(result.categories.to_dict("records")):
-        card = cards[f"c-{code}"]
-        assert card["data-name"] == record["category"]
-        assert card["data-kind"] == record["kind"]
-        assert card["data-size"] == str(record["size"])
-        assert record["why_not_split"] in page.text()
-        assert record["why_not_merged"] in page.text()
-    assert [c["data-kind"] for c in page.with_class("card")] == ["novel"] * 2 + ["known"] * 2
-
-
-def test_doubt_grows_as_stability_and_confidence_fall(page_of, result_of):
-    result = result_of()
-    result.categories["stability"] = [1.0, 0.5, np.nan, 0.1]
-    result.categories["mean_confidence"] = [1.0, 1.0, 0.8, 0.5]
-    doubts = {c["id"]: float(c["data-doubt"]) for c in page_of(result).with_class("card")}
-    assert doubts == {"c-0": 0.0, "c-1": 0.5, "c-2": 0.2, "c-3": 0.95}
-
-
-def test_exemplars_stand_on_the_card_in_their_order(page_of, result_of):
-    result = result_of(ids=hostile_ids(48))
-    page = page_of(result)
-    data = data_of(page)
-    shown = [data["id"][int(e["data-item"])] for e in page.find("button") if "data-item" in e]
-    first = page.with_class("card")[0]["data-code"]
-    expected = [
-        result.collection.ids[i] for i in np.flatnonzero(result.table["category"] == "new-001")
-    ]
-    assert first == "2"
-    assert shown[:9] == expected[:9]  # six exemplars and three on the border; ids hold "; "
-
-
-def test_without_exemplars_the_surest_items_stand_in(result_of):
-    result = result_of()
-    result.categories["exemplars"] = ""
-    result.table.loc[30, "confidence"] = 1.0
-    from newfound.report.cards import featured_rows
-
-    rows = featured_rows(Items(result))
-    assert rows[2 * (N_EXEMPLARS["features"] + 3)] == 30
-    assert len(rows) == 4 * (N_EXEMPLARS["features"] + 3)
-
-
-def test_the_data_tells_of_every_item(page_of, result_of):
-    result = result_of()
-    data = data_of(page_of(result))
-    table = result.table.set_index("id")
-    assert sorted(data["id"]) == sorted(table.index)
-    for i, name in enumerate(data["id"]):
-        row = table.loc[name]
-        assert data["categories"][data["category"][i]]["name"] == row["category"]
-        assert data["categories"][data["runner"][i]]["name"] == row["runner_up"]
-        assert data["confidence"][i] == round(100 * row["confidence"])
-        assert data["outlier"][i] == round(100 * row["outlier_score"])
-        assert data["labelled"][i] == isinstance(row["given_label"], str)
-    assert data["category"] == sorted(data["category"])
-    assert len(data["x"]) == len(data["y"]) == 48
-    assert data["small"] is None
-
-
-def test_features_show_ids_and_long_texts_are_cut(page_of, result_of):
-    page = page_of(result_of())
-    assert len(page.with_class("chip")) > 20
-    assert not page.with_class("tile")
-    texts = ["word " * 400 for _ in range(48)]
-    page = page_of(result_of(texts=texts))
-    assert page.with_class("quote")
-    assert all(len(text) <= MAX_TEXT + 2 for text in data_of(page)["text"])
-
-
 def test_missing_values_are_no_obstacle(page_of, result_of):
-    result = result_of(run={"rehearsal": None, "n_novel_interval": None, "history": None})
-    result.table["runner_up"] = None
-    result.table["outlier_score"] = np.nan
-    result.table.loc[0, "confidence"] = np.nan
-    for column in ("stability", "mean_confidence", "nearest", "why_not_split", "borderline"):
-        result.categories[column] = None
-    result.features = np.empty((48, 0))
-    result.V = np.empty((48, 0), dtype=np.float32)
+    result = with_profiles(
+        result_of(record={"rehearsal": None, "n_novel_interval": None, "history": History()}),
+        stability=np.full(4, np.nan),
+        mean_confidence=np.full(4, np.nan),
+        nearest=np.full(4, -1),
+        borderline=(np.array([], dtype=int),) * 4,
+        evidence=None,
+    )
+    assigned = result.assigned._replace(runner_up=np.full(48, -1))
+    assigned.confidence[0] = np.nan
+    result = replace(
+        result,
+        assigned=assigned,
+        outlier_scores=np.full(48, np.nan),
+        features=np.empty((48, 0)),
+        V=np.empty((48, 0), dtype=np.float32),
+    )
     page = page_of(result)
     assert page.open == []
-    assert data_of(page)["runner"] == [-1] * 48
+    assert page.data()["runner"] == [-1] * 48
     assert not page.find("canvas")
+    assert "Why it is one category" not in page.text()
 
 
 def test_one_item_and_no_label(page_of, result_of):
@@ -256,50 +193,6 @@ def test_one_item_and_no_label(page_of, result_of):
     page = page_of(result)
     assert "No item has a label." in page.text()
     assert len(page.with_class("card")) == 2
-
-
-# ---------------------------------------------------------------------------- pictures
-
-
-def test_every_picture_has_a_thumbnail(page_of, result_of, picture_paths):
-    told = []
-    page = page_of(
-        result_of(paths=picture_paths(48)), progress=lambda done, total: told.append((done, total))
-    )
-    data = data_of(page)
-    assert (data["small"]["size"], data["small"]["rows"]) == (64, [2])
-    sheets = re.findall(r'\.([sl]\d+)\{background-image:url\("data:', page.source)
-    assert sheets == ["s0", "l0"]
-    classes = {c for tile in page.with_class("tile") for c in tile["class"].split()}
-    assert classes <= {"tile", *sheets}
-    assert len(data["largeTile"]) == 36  # nine on each card
-    assert sorted(data["largeTile"].values()) == list(range(36))
-    assert told[0] == (1, 84)
-    assert told[-1] == (84, 84)
-    assert [e["href"] for e in page.find("a") if e.get("title")] == ["#c-2", "#c-3"]  # the mosaic
-
-
-def test_a_large_collection_is_sampled(page_of, result_of, monkeypatch):
-    monkeypatch.setitem(items_module.MAX_ITEMS, "features", 40)
-    page = page_of(result_of())
-    assert len(data_of(page)["id"]) == 40
-    assert "40 of 48 are drawn" in page.text()
-
-
-def test_many_pictures_stay_light(result_of, picture_paths, tmp_path, no_tsne):
-    pillow = pytest.importorskip("PIL.Image")
-    rng = np.random.default_rng(0)
-    paths = picture_paths(400)
-    for path in paths:  # noise: the worst there is for a thumbnail
-        pillow.fromarray(rng.integers(0, 256, (50, 50, 3), dtype=np.uint8)).save(path)
-    write_report(result_of(n_per_category=100, paths=paths), tmp_path / "report.html")
-    n_bytes = (tmp_path / "report.html").stat().st_size
-    assert n_bytes < 400 * 10_000 + 400_000
-    assert list(tmp_path.glob(".*")) == []
-
-
-def test_sheets_share_twenty_megabytes():
-    assert items_module._SMALL_BYTES + items_module._LARGE_BYTES < 17_000_000
 
 
 # ---------------------------------------------------------------------------- what to look at
@@ -311,41 +204,37 @@ def test_wrong_labels_are_listed_with_where_they_sit(page_of, result_of):
     labels[1] = "bee"  # an ant
     page = page_of(result_of(labels=labels))
     text = " ".join(page.text().split())
-    assert "1 of 12 labelled items sits among items of another category" in text
-    assert "item-1 labelled bee , sits in ant" in text
-    assert "None of the 12 given labels stands out" in " ".join(page_of(result).text().split())
+    assert "1 of 12 labelled items lies among items of another category" in text
+    assert "item-1 labelled bee , lies in ant" in text
+    assert "None of the 12 given labels looks wrong" in " ".join(page_of(result).text().split())
 
 
-def test_twins_are_listed(page_of, result_of, picture_paths):
+def test_duplicates_are_listed(page_of, result_of, picture_paths):
     paths = picture_paths(48)
     paths[0].write_bytes(paths[1].read_bytes())  # the second has a label
     result = result_of(paths=paths)
     text = " ".join(page_of(result).text().split())
-    assert "1 pair of items that are equal or nearly so" in text
+    assert "1 pair of equal or nearly equal items" in text
     assert "item-1 item-0 the same file" in text
     assert "both ant" in text
 
 
 def test_a_cosine_below_one_never_reads_as_one(result_of):
-    from newfound.report.audit import Twins
-    from newfound.report.page import _view_twins
-
     items = Items(result_of())
     items.choose([0, 1])
-    assert _view_twins(items, Twins(1, 0, 0.99996, False, False))["cosine"] == "0.999"
-    assert _view_twins(items, Twins(1, 0, 1.0, False, False))["cosine"] == "1.000"
+    assert _view_pair(items, DuplicatePair(1, 0, 0.99996, False, False))["cosine"] == "0.999"
+    assert _view_pair(items, DuplicatePair(1, 0, 1.0, False, False))["cosine"] == "1.000"
 
 
 def test_long_lists_are_cut_and_say_so(page_of, result_of):
     result = result_of(n_per_category=200)
     X = np.random.default_rng(0).standard_normal((800, 16))
     X[0:100:2] = X[1:100:2]  # fifty copies of labelled items
-    result.features = X
-    page = page_of(result)
+    page = page_of(replace(result, features=X))
     text = " ".join(page.text().split())
     assert "50 pairs" in text
-    assert f"The first {MAX_TWINS}:" in text
-    assert text.count("cosine 1.000") == MAX_TWINS
+    assert f"The first {MAX_DUPLICATES}:" in text
+    assert text.count("cosine 1.000") == MAX_DUPLICATES
 
 
 def test_skipped_files_are_listed_by_reason(page_of, result_of):
@@ -364,3 +253,37 @@ def test_the_file_is_the_page(result_of, tmp_path, monkeypatch):
     path = tmp_path / "sub" / "report.html"
     write_report(SimpleNamespace(), path)
     assert path.read_bytes() == "<p>é</p>".encode()
+
+
+# ---------------------------------------------------------------------------- run it again
+
+
+@pytest.fixture
+def found(blobs):
+    """What a workflow hands over: a collection, features, and a fitted mixture."""
+    names = np.array(["ant", "bee", "cat", None], dtype=object)
+    collection = Collection([f"{i}.png" for i in range(200)], names[blobs.y], features=blobs.X)
+    mixture = SplitMergeMixture(n_components=5, n_init=1, random_state=0)
+    return collection, blobs.X, mixture.fit(blobs.X, collection.y)
+
+
+def test_the_whole_command_is_shown(page_of, found):
+    """From the facts of a workflow to the page, with nothing in between made up here."""
+    command = "newfound discover 'my items.npz' --out run --n-categories 5 --seed 3"
+    facts = RunFacts(rerun=command, seed=3, settings=Request(n_categories=5))
+    page = page_of(result_from(*found, facts))
+    assert [text for tag, text in page.texts if tag == "code"] == [command]
+    assert page.find(id="copy")
+    assert "5 categories in 200 items, as requested" in page.text()
+
+
+def test_a_run_from_python_says_that_no_command_repeats_it(page_of, found):
+    page = page_of(result_from(*found, RunFacts()))
+    assert "This run was started from Python, so no command repeats it." in page.text()
+    assert not page.find("code")
+    assert not page.find(id="copy")
+
+
+def test_the_command_survives_a_run_folder(page_of, found, tmp_path):
+    write_result(result_from(*found, RunFacts(rerun="newfound discover x")), tmp_path)
+    assert "newfound discover x" in page_of(read_result(tmp_path)).text()

@@ -204,10 +204,10 @@ def test_changes_are_listed(changes):
 
 def test_changes_are_told_in_words(changes):
     assert str(changes).splitlines() == [
-        "8 items, 7 before: 2 are new, 1 are gone, 3 changed their category.",
-        "New category: new-004 (1 items).",
+        "8 items, 7 before: 2 added, 1 removed, 3 in another category.",
+        "New category: new-004 (1 item).",
         "New category: owl (2 items).",
-        "Gone: new-001; most of its items are in owl now.",
+        "Gone: new-001; most of its items are now in owl.",
         "Gone: new-003.",
         "Grown: cat, from 2 to 3 items.",
         "Grown: new-002, from 1 to 2 items.",
@@ -216,7 +216,7 @@ def test_changes_are_told_in_words(changes):
 
 def test_a_category_may_shrink():
     changes = compare(table(a="x", b="x", c="y"), table(a="x", b="y", c="y"))
-    assert "Shrunk: x, from 2 to 1 items." in str(changes)
+    assert "Shrunk: x, from 2 to 1 item." in str(changes)
 
 
 def test_no_change_is_told_too():

@@ -331,7 +331,10 @@ class SplitMergeMixture(
         nearest prototype is the most probable. The variance is the one that predicts the labelled
         rows best, so that of rows with a probability of 0.9 about 9 in 10 are right.
         """
-        V = self._project(X)
+        return self.proba_of_projected(self._project(X))
+
+    def proba_of_projected(self, V: Floats) -> Doubles:
+        """`predict_proba` of rows that are already projected."""
         if self.assign == "soft":
             logits = log_joint(V, self.means_, self.covariances_, self.weights_)
         else:

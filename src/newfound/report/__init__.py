@@ -1,1 +1,1 @@
-"""The page to look at: one HTML file with the answer, the categories and the doubts."""
+"""The report: one HTML page with the answer, the categories and what to check."""

@@ -1,4 +1,4 @@
-"""What a person should look at: labels that may be wrong, and items that are there twice."""
+"""What a person should check: labels that may be wrong, and items that occur twice."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _N_NEIGHBOURS = 10
 _MAX_CANDIDATES = 2000
 _BLOCK_ROWS = 1024
 
-#: Products of rows that near-duplicates may take; half a minute of one core.
+#: Most multiplications for near-duplicates: about half a minute on one core.
 _MAX_PRODUCTS = 5e11
 
-#: A pair this much closer than an item and its nearest usually are is nearly the same.
+#: A near-duplicate is closer than this share of the usual distance to the nearest labelled item.
 _NEAR_SHARE = 0.1
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """A labelled item that sits among items of another category.
+    """A labelled item that lies among items of another category.
 
     Attributes
     ----------
     row : int
-        The item.
+        Row of the item.
     elsewhere : int
-        Code of the category whose region it sits in.
+        Code of the category that it lies in.
     score : float
-        0 … 1, how clearly.
+        How clearly, from 0 to 1.
     n_neighbours : int
-        How many of its nearest items are in that category.
+        Number of its nearest items that are in that category.
     n_asked : int
-        Of how many nearest items.
+        Number of nearest items that were looked at.
     """
 
     row: int
@@ -52,21 +52,21 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class Twins:
-    """Two items that are the same, or nearly.
+class DuplicatePair:
+    """Two items that are equal or nearly so.
 
     Attributes
     ----------
     row : int
-        A labelled item.
+        Row of a labelled item.
     other : int
-        An unlabelled item, or one with another label.
+        Row of an unlabelled item, or of one with another label.
     cosine : float
-        Of their features.
+        Cosine of their features.
     is_same_file : bool
         Whether the files are equal, byte for byte.
     is_conflict : bool
-        Whether they ended in two categories.
+        Whether they are in different categories.
     """
 
     row: int
@@ -77,16 +77,16 @@ class Twins:
 
 
 def audit_labels(V: Floats, codes: Ints, is_labelled: Bools) -> list[Suspect]:
-    """Find labelled items that sit in another category's region.
+    """Find labelled items that lie in the region of another category.
 
-    An item is asked for where it would go if it had not been counted for its own category: the
-    prototype of that category is taken without it. It is a suspect if another prototype is
-    nearer, and if among its nearest items more are of that other category than of its own.
+    An item is a suspect if another prototype is nearer to it than its own, where its own prototype
+    is computed without the item, and if more of its nearest items belong to that other category
+    than to its own.
 
     Parameters
     ----------
     V : ndarray of shape (n, q)
-        Items in the space of the mixture.
+        Items in the mixture's space.
     codes : ndarray of int, shape (n,)
         Category of each item.
     is_labelled : ndarray of bool, shape (n,)
@@ -95,7 +95,7 @@ def audit_labels(V: Floats, codes: Ints, is_labelled: Bools) -> list[Suspect]:
     Returns
     -------
     list of Suspect
-        The most suspicious first.
+        In descending order of the score.
     """
     V = np.asarray(V, dtype=np.float64)
     rows = np.flatnonzero(is_labelled)
@@ -109,22 +109,22 @@ def audit_labels(V: Floats, codes: Ints, is_labelled: Bools) -> list[Suspect]:
     return _judge(rows[candidates], elsewhere[candidates], shares[candidates], votes, codes)
 
 
-def find_twins(
+def find_duplicates(
     features: Floats,
     codes: Ints,
     labels: LabelsLike,
     paths: Sequence[Path] | None = None,
-) -> list[Twins]:
-    """Find items that are there twice, once with a label and once without or with another.
+) -> list[DuplicatePair]:
+    """Find items that occur twice, once with a label and once without or with another label.
 
-    Equal files are found by their content. Others are taken for near-duplicates if their cosine
-    distance is less than a tenth of what is usual between an unlabelled item of a known category
-    and the labelled one that is nearest (the median).
+    Equal files are found by their content. Other pairs count as near-duplicates if their cosine
+    distance is less than a tenth of the usual one, which is the median distance between an
+    unlabelled item of a known category and the nearest labelled item.
 
     Parameters
     ----------
     features : ndarray of shape (n, d)
-        Embeddings.
+        Features of the items.
     codes : ndarray of int, shape (n,)
         Category of each item.
     labels : sequence of length n
@@ -134,8 +134,8 @@ def find_twins(
 
     Returns
     -------
-    list of Twins
-        Those that ended in two categories first, then by cosine.
+    list of DuplicatePair
+        Pairs in different categories first, then in descending order of the cosine.
     """
     units = np.asarray(features, dtype=np.float32)
     units = unit_rows(units) if units.size else units
@@ -146,15 +146,15 @@ def find_twins(
         if labels[pair[0]] != labels[pair[1]]
     }
     near = _near_pairs(units, codes, is_labelled)
-    twins = [
-        Twins(i, j, _cosine(units, i, j), (i, j) in same, bool(codes[i] != codes[j]))
+    pairs = [
+        DuplicatePair(i, j, _cosine(units, i, j), (i, j) in same, bool(codes[i] != codes[j]))
         for i, j in sorted(same | near)
     ]
-    return sorted(twins, key=lambda pair: (not pair.is_conflict, -pair.cosine, pair.row))
+    return sorted(pairs, key=lambda pair: (not pair.is_conflict, -pair.cosine, pair.row))
 
 
 def _distances_without_self(V: Floats, codes: Ints, rows: Ints) -> tuple[Doubles, Ints, Doubles]:
-    """Squared distances from the own prototype, taken without the row, and the nearest other."""
+    """Squared distances from the own prototype without the row, and from the nearest other one."""
     K = int(codes.max()) + 1
     sizes = np.bincount(codes, minlength=K)
     sums = np.zeros((K, V.shape[1]))
@@ -163,7 +163,7 @@ def _distances_without_self(V: Floats, codes: Ints, rows: Ints) -> tuple[Doubles
     here = codes[rows]
     rest = (sums[here] - V[rows]) / np.maximum(sizes[here] - 1, 1)[:, None]
     own = ((V[rows] - rest) ** 2).sum(axis=1)
-    own[sizes[here] < 2] = 0.0  # alone in its category: there is nothing to compare with
+    own[sizes[here] < 2] = 0.0  # alone in its category: nothing to compare with
     squares = (V[rows] ** 2).sum(axis=1)[:, None] - 2 * V[rows] @ means.T + (means**2).sum(axis=1)
     squares[:, sizes == 0] = np.inf
     squares[np.arange(len(rows)), here] = np.inf
@@ -172,7 +172,7 @@ def _distances_without_self(V: Floats, codes: Ints, rows: Ints) -> tuple[Doubles
 
 
 def _nearest_rows(V: Floats, rows: Ints) -> Ints:
-    """The nearest other rows of each, shape (m, k)."""
+    """The nearest other rows of each row, shape (m, k)."""
     k = min(_N_NEIGHBOURS, len(V) - 1)
     squares = (V**2).sum(axis=1)
     found = np.empty((len(rows), k), dtype=np.int64)
@@ -184,7 +184,7 @@ def _nearest_rows(V: Floats, rows: Ints) -> Ints:
 
 
 def _judge(rows: Ints, elsewhere: Ints, shares: Doubles, votes: Ints, codes: Ints) -> list[Suspect]:
-    """Keep the candidates whose neighbours agree with the prototypes; sort by both."""
+    """Keep the candidates whose neighbours agree with the prototypes, in order of the score."""
     for_other = (votes == elsewhere[:, None]).sum(axis=1)
     for_own = (votes == codes[rows][:, None]).sum(axis=1)
     n_asked = votes.shape[1]
@@ -211,12 +211,12 @@ def _same_files(paths: Sequence[Path]) -> Iterator[tuple[int, int]]:
             for i in rows:
                 by_content[_digest(paths[i])].append(i)
             for content, group in by_content.items():
-                # a file that stands there a thousand times needs no million pairs
+                # A file that occurs a thousand times would make half a million pairs.
                 yield from combinations(group[:50], 2) if content else ()
 
 
 def _digest(path: Path) -> bytes:
-    """Hash of a file's content; empty where it cannot be read."""
+    """Hash of a file's content; empty if it cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).digest()
     except OSError:
@@ -224,7 +224,7 @@ def _digest(path: Path) -> bytes:
 
 
 def _cosine(units: Floats, i: int, j: int) -> float:
-    """Of two rows, to the digits that float32 has: copies are 1."""
+    """Cosine of two rows, rounded to the digits of float32, so that copies have exactly 1."""
     return round(float(units[i] @ units[j]), 6)
 
 
@@ -234,7 +234,7 @@ def _labelled_first(pair: tuple[int, int], is_labelled: Bools) -> tuple[int, int
 
 
 def _near_pairs(units: Floats, codes: Ints, is_labelled: Bools) -> set[tuple[int, int]]:
-    """Each unlabelled row with its nearest labelled one, where they are nearly the same."""
+    """Pairs of an unlabelled row and its nearest labelled one that are nearly equal."""
     labelled, unlabelled = np.flatnonzero(is_labelled), np.flatnonzero(~is_labelled)
     if not len(labelled) or not len(unlabelled) or not units.size:
         return set()
@@ -248,7 +248,8 @@ def _near_pairs(units: Floats, codes: Ints, is_labelled: Bools) -> set[tuple[int
         cosines = units[unlabelled[block]] @ units[labelled].T
         nearest[block] = cosines.argmax(axis=1)
         gaps[block] = 1 - cosines.max(axis=1)
-    in_known = np.isin(codes[unlabelled], codes[labelled])  # novel items have no near label
+    # Items of novel categories have no labelled item near, so they say nothing about the usual.
+    in_known = np.isin(codes[unlabelled], codes[labelled])
     is_near = gaps <= _near_threshold(gaps[in_known] if in_known.any() else gaps)
     return {
         (int(i), int(j))
@@ -257,9 +258,9 @@ def _near_pairs(units: Floats, codes: Ints, is_labelled: Bools) -> set[tuple[int
 
 
 def _near_threshold(gaps: Doubles) -> float:
-    """Largest distance that still means "nearly the same".
+    """Largest distance that counts as nearly equal.
 
-    Copies do not count for what is usual, or a collection that is half copies would have none.
+    Copies are left out of the median: if half of a collection were copies, it would be 0.
     """
     usual = gaps[gaps > _ROUNDING]
     typical = float(np.median(usual)) if len(usual) else 0.0
@@ -267,7 +268,7 @@ def _near_threshold(gaps: Doubles) -> float:
 
 
 def _blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Rows of a large product, 32 million entries at a time."""
+    """Blocks of rows such that a product with `n_columns` has at most 32 million entries."""
     step = max(1, min(_BLOCK_ROWS, 2**25 // max(1, n_columns)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))

@@ -1,16 +1,17 @@
-"""The cards: one for each category, with what it holds and what speaks for it."""
+"""The cards: one for each category, with its items and the evidence for it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from newfound.arrays import Ints
 from newfound.report.items import Items, View
+from newfound.result.result import evidence_sentences
 
-#: Items on a card, by what they are: a text takes the room of two pictures.
+#: Most items on a card, by kind: a text takes the room of two pictures.
 N_EXEMPLARS = {"pictures": 6, "texts": 4, "features": 6}
 N_BORDERLINE = {"pictures": 6, "texts": 2, "features": 6}
 
@@ -22,25 +23,25 @@ class Card:
     Attributes
     ----------
     code : int
-        Its row in the table of categories; its anchor is ``#c-{code}``.
+        Code of the category; its anchor on the page is ``#c-{code}``.
     name, kind : str
-        What it is called, and whether it is "known" or "novel".
+        Its name, and "known" or "novel".
     size, n_labelled : int
-        Items, and those with a given label.
+        Number of items, and of items with a given label.
     share : float
-        Of all items.
+        Its share of all items.
     stability, confidence : float or None
-        0 … 1, None where it is not known.
+        From 0 to 1; None if unknown.
     doubt : float
-        0 … 1, from both; what to look at first.
+        From 0 to 1, computed from both: categories to check first have high values.
     hue : int
         Its colour, in degrees.
     nearest : int or None
-        Code of the category that is most like it.
+        Code of the category with the nearest prototype.
     exemplars, borderline : list of View
-        Items nearest to the prototype, and the least certain ones.
-    why_not_split, why_not_merged : str
-        The evidence for its being one category, and not part of its nearest.
+        Items nearest to the prototype, and those of least confidence.
+    why_not_split, why_not_merged : str or None
+        Why it is one category, and why it is not part of another.
     """
 
     code: int
@@ -56,16 +57,16 @@ class Card:
     nearest: int | None
     exemplars: list[View]
     borderline: list[View]
-    why_not_split: str
-    why_not_merged: str
+    why_not_split: str | None
+    why_not_merged: str | None
 
 
 def featured_rows(items: Items) -> list[int]:
-    """Rows that the cards show, whatever else is on the page."""
+    """Rows that the cards show and that the page must therefore have."""
     return [
         row
-        for record in items.result.categories.to_dict("records")
-        for row in (*_exemplars(items, record), *_borderline(items, record))
+        for code in range(len(items.names))
+        for row in (*_exemplars(items, code), *_borderline(items, code))
     ]
 
 
@@ -75,64 +76,60 @@ def make_cards(items: Items) -> list[Card]:
     Parameters
     ----------
     items : Items
-        Of the page, drawn.
+        Items of the page, drawn.
 
     Returns
     -------
     list of Card
-        As they stand on the page before a person sorts them.
+        In the order in which the page shows them until a person sorts them.
     """
-    records = items.result.categories.to_dict("records")
-    cards = [_make_card(items, code, record) for code, record in enumerate(records)]
+    cards = [_make_card(items, code) for code in range(len(items.names))]
     return sorted(cards, key=lambda card: (card.kind != "novel", -card.size, card.code))
 
 
-def _make_card(items: Items, code: int, record: dict[str, Any]) -> Card:
-    stability = _number(record.get("stability"))
-    confidence = _number(record.get("mean_confidence"))
-    sure = (1.0 if stability is None else stability) * (1.0 if confidence is None else confidence)
-    size = int(record["size"])
+def _make_card(items: Items, code: int) -> Card:
+    profiles = items.result.profiles
+    stability = _number(profiles.stability[code])
+    confidence = _number(profiles.mean_confidence[code])
+    certainty = (1.0 if stability is None else stability) * (
+        1.0 if confidence is None else confidence
+    )
+    size, nearest = int(profiles.sizes[code]), int(profiles.nearest[code])
+    split, merged = evidence_sentences(items.result, code)
     return Card(
         code=code,
         name=items.names[code],
         kind=items.kinds[code],
         size=size,
-        n_labelled=int(record["n_labelled"]),
+        n_labelled=int(profiles.n_labelled[code]),
         share=size / max(1, len(items.codes)),
         stability=stability,
         confidence=confidence,
-        doubt=round(1 - sure, 4),
+        doubt=round(1 - certainty, 4),
         hue=items.hue(code),
-        nearest=items.code_of.get(_words(record.get("nearest"))),
-        exemplars=[items.view(row) for row in _exemplars(items, record)],
-        borderline=[items.view(row) for row in _borderline(items, record)],
-        why_not_split=_words(record.get("why_not_split")),
-        why_not_merged=_words(record.get("why_not_merged")),
+        nearest=None if nearest < 0 else nearest,
+        exemplars=[items.view(row) for row in _exemplars(items, code)],
+        borderline=[items.view(row) for row in _borderline(items, code)],
+        why_not_split=split,
+        why_not_merged=merged,
     )
 
 
-def _exemplars(items: Items, record: dict[str, Any]) -> list[int]:
-    """Those of the table, or the surest items where it names none."""
+def _exemplars(items: Items, code: int) -> list[int]:
+    """Exemplars of the category, or its most certain items if the result names none."""
     n_rows = N_EXEMPLARS[items.collection.kind]
-    rows = items.rows_of(record.get("exemplars"), n_rows)
-    if rows:
-        return rows
-    members = np.flatnonzero(items.codes == items.code_of[str(record["category"])])
-    order = np.argsort(-items.confidence[members], kind="stable")
-    return members[order][:n_rows].tolist()
+    rows: Ints = items.result.profiles.exemplars[code]
+    if not len(rows):
+        members = np.flatnonzero(items.codes == code)
+        rows = members[np.argsort(-items.confidence[members], kind="stable")]
+    return rows[:n_rows].tolist()
 
 
-def _borderline(items: Items, record: dict[str, Any]) -> list[int]:
-    return items.rows_of(record.get("borderline"), N_BORDERLINE[items.collection.kind])
+def _borderline(items: Items, code: int) -> list[int]:
+    rows = items.result.profiles.borderline[code]
+    return rows[: N_BORDERLINE[items.collection.kind]].tolist()
 
 
-def _number(value: Any) -> float | None:
-    """A number, None for what is none."""
-    if value is None or not isinstance(value, (int, float, np.number)):
-        return None
+def _number(value: float) -> float | None:
+    """A plain number, None for NaN."""
     return None if math.isnan(value) else float(value)
-
-
-def _words(value: Any) -> str:
-    """A text, empty for None and NaN."""
-    return "" if value is None or value != value else str(value)

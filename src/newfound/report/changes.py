@@ -8,17 +8,17 @@ from newfound.files import write_atomically
 from newfound.report.page import template
 from newfound.result.lineage import Changes
 
-#: Items that are listed by name; the file of changes has all.
+#: Most items that the page lists; changes.json has all of them.
 _MOST_ITEMS = 1000
 
 
 def write_changes(changes: Changes, path: Path) -> None:
-    """Write the page, one file without script that stands beside the report.
+    """Write the page: one file without script, beside the report.
 
     Parameters
     ----------
     changes : Changes
-        What is otherwise than before.
+        The differences between two results.
     path : Path
         The file, ``changes.html``.
     """

@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from newfound.arrays import Bools, Doubles, Ints
+from newfound.result.record import History
 
 N_BINS = 20
 
 
 @dataclass(frozen=True)
 class Bin:
-    """A column of the histogram: counts, and heights in percent of the highest column."""
+    """A column of the histogram: counts, and heights in percent of the tallest column."""
 
     low: int
     high: int
@@ -28,7 +28,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Line:
-    """K over passes or epochs: a path in a square of 100, y downwards, and what it says."""
+    """K over passes or epochs: an SVG path in a square of side 100, and its main numbers."""
 
     path: str
     unit: str
@@ -41,7 +41,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Range:
-    """An interval on an axis, all places in percent of the axis."""
+    """An interval on an axis; all positions are in percent of the axis."""
 
     left: float
     width: float
@@ -53,7 +53,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Dots:
-    """Ratios of the rehearsal on an axis: places in percent, and heights where they pile up."""
+    """Ratios of the rehearsal on an axis: positions in percent, and heights where dots stack."""
 
     dots: list[tuple[float, int, float]]
     ticks: list[tuple[float, str]]
@@ -62,19 +62,19 @@ class Dots:
 
 
 def confidence_bins(confidence: Doubles, is_novel: Bools) -> list[Bin]:
-    """Count items by confidence, known and novel ones apart.
+    """Count items by confidence, separately for known and novel categories.
 
     Parameters
     ----------
     confidence : ndarray of shape (n,)
-        0 … 1.
+        From 0 to 1.
     is_novel : ndarray of bool, shape (n,)
         Items in novel categories.
 
     Returns
     -------
     list of Bin
-        Twenty columns of 5 %.
+        Twenty columns, each 5 % wide.
     """
     bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
     known = np.bincount(bins[~is_novel], minlength=N_BINS)
@@ -94,21 +94,20 @@ def confidence_bins(confidence: Doubles, is_novel: Bools) -> list[Bin]:
     ]
 
 
-def history_line(history: Any) -> Line | None:
-    """K over passes or epochs.
+def history_line(history: History) -> Line | None:
+    """Number of components K over passes or epochs, as a line.
 
     Parameters
     ----------
-    history : dict, list or None
-        ``{"unit": "pass" or "epoch", "n_components": list}``, a list of numbers, or a list of
-        records with ``n_components``.
+    history : History
+        K after each step.
 
     Returns
     -------
     Line or None
-        None where there is nothing to draw.
+        None if there are fewer than two numbers to draw.
     """
-    unit, values = _read_history(history)
+    values = [n for n in history.n_components if n is not None]
     if len(values) < 2:
         return None
     low, high = min(values), max(values)
@@ -118,33 +117,18 @@ def history_line(history: Any) -> Line | None:
         for i, value in enumerate(values)
     ]
     path = "M" + " L".join(f"{x} {y}" for x, y in places)
-    return Line(path, unit, len(values), values[0], values[-1], low, high)
-
-
-def _read_history(history: Any) -> tuple[str, list[int]]:
-    """The unit, and K after each."""
-    unit = "pass"
-    if isinstance(history, dict):
-        unit, history = str(history.get("unit") or unit), history.get("n_components")
-    values = []
-    for step in history or []:
-        if isinstance(step, dict):
-            unit = "epoch" if "epoch" in step else unit
-            step = step.get("n_components")
-        if step is not None:
-            values.append(int(step))
-    return unit, values
+    return Line(path, history.unit, len(values), values[0], values[-1], low, high)
 
 
 def interval_range(n_novel: int, interval: Sequence[float | None] | None) -> Range | None:
-    """The interval for the number of novel categories, on an axis from 0.
+    """The 90 % interval for the number of novel categories, on an axis that starts at 0.
 
     Parameters
     ----------
     n_novel : int
-        What was found.
+        Number that was found.
     interval : sequence of two numbers, optional
-        Where it lies with 90 %; the upper end may be None or infinite.
+        The interval; the upper end may be None or infinite.
 
     Returns
     -------
@@ -163,12 +147,12 @@ def interval_range(n_novel: int, interval: Sequence[float | None] | None) -> Ran
 
 
 def rehearsal_dots(ratios: Sequence[float]) -> Dots | None:
-    """Ratios of the rehearsal, found for each hidden class, on a logarithmic axis around 1.
+    """Ratios of the rehearsal on a logarithmic axis around 1.
 
     Parameters
     ----------
     ratios : sequence of float
-        1 is right, 2 is twice too many.
+        Categories found for each hidden class: 1 is right, 2 is twice too many.
 
     Returns
     -------
@@ -198,12 +182,12 @@ _TICKS = ((0.1, "⅒"), (0.25, "¼"), (0.5, "½"), (1.0, "1"), (2.0, "2"), (4.0,
 
 
 def balance_sentence(sizes: Ints) -> str:
-    """Say how unbalanced the categories are.
+    """How unequal the sizes of the categories are, in one sentence.
 
     Parameters
     ----------
     sizes : ndarray of int, shape (K,)
-        Items in each category.
+        Number of items in each category.
 
     Returns
     -------
@@ -223,6 +207,6 @@ def balance_sentence(sizes: Ints) -> str:
 
 
 def _round_up(value: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50 and so on."""
+    """The next larger number among 1, 2, 5, 10, 20, 50 and so on."""
     power = 10.0 ** math.floor(math.log10(max(value, 1.0)))
     return int(next(m * power for m in (1, 2, 5, 10) if m * power >= value * (1 - 1e-9)))

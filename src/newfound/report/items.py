@@ -1,4 +1,4 @@
-"""The items that the page shows: which ones, in which order, and what each looks like."""
+"""The items that the page shows: which ones, in which order, and how each is drawn."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from newfound.report.sprites import COLUMNS, Progress, Sprites, draw_sprites, pl
 if TYPE_CHECKING:
     from newfound.result.result import Result
 
-#: Items on a page; a larger collection is sampled. Pictures take more room than points.
+#: Most items on a page; a larger collection is sampled. Thumbnails take more bytes than points.
 MAX_ITEMS = {"pictures": 12_000, "texts": 20_000, "features": 20_000}
 MAX_TEXT = 320
 
-#: Room for the thumbnails of all items, and for the larger ones of those on cards.
+#: Most bytes for the thumbnails of all items, and for the larger ones on the cards.
 _SMALL_BYTES = 11_000_000
 _LARGE_BYTES = 5_000_000
 _SMALL_SIZES = ((3000, 64), (MAX_ITEMS["pictures"], 48))
 _LARGE_SIZE = 128
 _MAX_LARGE = 2000
 
-#: The angle that spreads any number of hues evenly.
+#: Steps of this angle spread any number of hues evenly over the colour wheel.
 _GOLDEN_ANGLE = 137.508
 
 
@@ -38,15 +38,15 @@ class View:
     Attributes
     ----------
     index : int
-        Place among the items of the page.
+        Position among the items of the page.
     id : str
-        Its id.
+        Id of the item.
     text : str or None
-        The beginning of its text, in a collection of texts.
+        Beginning of the text, in a collection of texts.
     tile : str or None
-        CSS classes of its thumbnail.
+        CSS classes of the thumbnail.
     position : str
-        CSS `background-position` of its thumbnail.
+        CSS `background-position` of the thumbnail.
     """
 
     index: int
@@ -57,7 +57,7 @@ class View:
 
 
 class Items:
-    """The items of a result, and those that are on its page.
+    """The items of a result, and those that its page shows.
 
     Parameters
     ----------
@@ -68,13 +68,9 @@ class Items:
     def __init__(self, result: Result) -> None:
         self.result = result
         self.collection = result.collection
-        self.names = [str(name) for name in result.categories["category"]]
-        self.kinds = [str(kind) for kind in result.categories["kind"]]
-        self.code_of = {name: code for code, name in enumerate(self.names)}
-        self.codes: Ints = np.array(
-            [self.code_of[str(name)] for name in result.table["category"]], dtype=np.int64
-        )
-        self.row_of = {name: row for row, name in enumerate(self.collection.ids)}
+        self.names = result.names
+        self.kinds = result.kinds
+        self.codes: Ints = result.assigned.labels
         self.shown: Ints = np.empty(0, dtype=np.int64)
         self.small: Sprites | None = None
         self.large: Sprites | None = None
@@ -89,26 +85,19 @@ class Items:
 
     @cached_property
     def confidence(self) -> Doubles:
-        """0 … 1; what is not known counts as 0."""
-        column = self.result.table["confidence"].to_numpy(dtype=float, na_value=np.nan)
-        return np.nan_to_num(column).clip(0, 1)
+        """From 0 to 1; NaN counts as 0."""
+        return np.nan_to_num(self.result.assigned.confidence).clip(0, 1)
 
-    def rows_of(self, ids: Any, at_most: int) -> list[int]:
-        """Rows of ids that stand in one cell, between "; ", which may be part of an id too."""
-        rows: list[int] = []
-        name = ""
-        for part in ids.split("; ") if isinstance(ids, str) else list(ids or []):
-            name = f"{name}; {part}" if name else str(part)
-            if name in self.row_of:
-                rows.append(self.row_of[name])
-                name = ""
-        return rows[:at_most]
+    @cached_property
+    def is_novel(self) -> Bools:
+        """Items in novel categories."""
+        return self.codes >= self.result.n_known
 
     def choose(self, featured: Iterable[int]) -> None:
-        """Settle which items are on the page: all, or a sample with the featured ones."""
+        """Decide which items are on the page: all, or a sample that has the featured rows."""
         must = np.array(sorted(set(featured)), dtype=np.int64)
         rows = sample_rows(self.codes, must, MAX_ITEMS[self.collection.kind])
-        # by category, the surest first: a card's thumbnails are then on one sheet
+        # By category, highest confidence first: the thumbnails of a card are then on one sheet.
         self.shown = rows[np.lexsort((rows, -self.confidence[rows], self.codes[rows]))]
         self._index_of = {int(row): index for index, row in enumerate(self.shown)}
         if len(must) <= _MAX_LARGE:
@@ -154,20 +143,23 @@ class Items:
         return f"tile s{sheet}", f"{x}% {y}%"
 
     def hue(self, code: int) -> int:
-        """Of a category; neighbours in the table are far apart on the wheel."""
+        """Hue of a category in degrees; categories with adjacent codes get distant hues."""
         return round(20 + code * _GOLDEN_ANGLE) % 360
 
     def payload(self) -> dict[str, Any]:
-        """What the page's script works with, in plain values."""
-        table, rows = self.result.table, self.shown
+        """The data for the page's script, in plain values."""
+        result, rows = self.result, self.shown
         texts = self.collection.texts
-        runners = table["runner_up"].to_numpy(dtype=object)[rows]
-        outliers = table["outlier_score"].to_numpy(dtype=float, na_value=np.nan)[rows]
-        sizes = np.bincount(self.codes, minlength=len(self.names))
+        outliers = np.nan_to_num(result.outlier_scores[rows])
         return {
             "kind": self.collection.kind,
             "categories": [
-                {"name": name, "kind": kind, "hue": self.hue(code), "size": int(sizes[code])}
+                {
+                    "name": name,
+                    "kind": kind,
+                    "hue": self.hue(code),
+                    "size": int(result.profiles.sizes[code]),
+                }
                 for code, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
             ],
             "id": [self.collection.ids[row] for row in rows],
@@ -175,8 +167,8 @@ class Items:
             "category": self.codes[rows].tolist(),
             "labelled": self.is_labelled[rows].astype(int).tolist(),
             "confidence": np.round(100 * self.confidence[rows]).astype(int).tolist(),
-            "runner": [self.code_of.get(str(name), -1) for name in runners],
-            "outlier": np.round(100 * np.nan_to_num(outliers)).astype(int).tolist(),
+            "runner": result.assigned.runner_up[rows].tolist(),
+            "outlier": np.round(100 * outliers).astype(int).tolist(),
             "x": None if self.map is None else self.map.points[:, 0].tolist(),
             "y": None if self.map is None else self.map.points[:, 1].tolist(),
             "small": None if self.small is None else _describe(self.small),
@@ -196,7 +188,7 @@ def _shorten(text: str) -> str:
 
 
 def _part(progress: Progress | None, start: int, total: int) -> Progress | None:
-    """Progress of one part of the thumbnails, told as progress of all."""
+    """Progress of one part of the thumbnails, reported as progress of all of them."""
     if progress is None:
         return None
     return lambda done, _: progress(start + done, total)

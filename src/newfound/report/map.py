@@ -1,4 +1,4 @@
-"""The map: every item as a point of the plane, near to the items it is like."""
+"""The map: every item as a point in the plane, near the items that are similar to it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scipy import linalg
 
 from newfound.arrays import Doubles, Floats, Ints
 
-#: Coordinates are whole numbers from 0 to this: finer than any screen, and short to write.
+#: Coordinates are whole numbers from 0 to this: finer than any screen, and few bytes in the page.
 EXTENT = 4095
 
 _PERPLEXITY = 30
 _FEWEST_FOR_TSNE = 10
 _N_DIRECTIONS = 50
 
-#: From here on interpolation on a grid costs less than a tree of the points.
+#: With more items than this, interpolation on a grid is faster than a tree of points.
 _MANY = 2500
 
 
@@ -31,9 +31,9 @@ class Map:
     Attributes
     ----------
     points : ndarray of int, shape (m, 2)
-        Coordinates, 0 … `EXTENT`; the longer side is filled, the shorter one centred.
+        Coordinates from 0 to `EXTENT`; the longer side is filled, the shorter one centred.
     method : {"t-SNE", "PCA"}
-        How they were found.
+        How the points were found.
     """
 
     points: Ints
@@ -41,16 +41,16 @@ class Map:
 
 
 def draw_map(V: Floats, *, seed: int = 0, n_jobs: int = 2) -> Map:
-    """Lay out items in the plane, by openTSNE where it is installed and by PCA elsewhere.
+    """Place items in the plane: by openTSNE if it is installed, otherwise by PCA.
 
     Parameters
     ----------
     V : ndarray of shape (m, q)
-        Items in the space of the mixture.
+        Items in the mixture's space.
     seed : int, default=0
         Seed of the search for neighbours.
     n_jobs : int, default=2
-        Threads.
+        Number of threads.
 
     Returns
     -------
@@ -65,29 +65,29 @@ def draw_map(V: Floats, *, seed: int = 0, n_jobs: int = 2) -> Map:
 
 
 def sample_rows(codes: Ints, must: Ints, at_most: int, *, seed: int = 0) -> Ints:
-    """Choose the items that are shown where there are too many for a page.
+    """Choose the items to show if there are too many for a page.
 
     Parameters
     ----------
     codes : ndarray of int, shape (n,)
         Category of each item.
     must : ndarray of int
-        Rows that are shown in any case.
+        Rows that are always shown.
     at_most : int
-        Rows to choose, those of `must` included.
+        Number of rows to choose, including those of `must`.
     seed : int, default=0
-        Seed of the choice.
+        Seed of the draw.
 
     Returns
     -------
     ndarray of int
-        Rows in ascending order. The others are drawn such that every category has its share,
-        and a small one no less than its first few.
+        Rows in ascending order. Every category has a share of the draw, and a small one more than
+        its size would give it.
     """
     ranks = np.empty(len(codes))
     for rows in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1]):
         shuffled = np.random.default_rng([seed, len(rows)]).permutation(len(rows))
-        # the k-th of a category comes at k / √size: between equal numbers and equal shares
+        # The k-th item of a category gets rank k / √size: between equal numbers and equal shares.
         ranks[rows] = shuffled / np.sqrt(max(1, len(rows)))
     ranks[must] = -1
     n_rows = max(at_most, len(np.unique(must)))
@@ -99,7 +99,7 @@ def _has_tsne() -> bool:
 
 
 def _principal_axes(V: Floats) -> Doubles:
-    """Items along their first principal axes, in two columns at least."""
+    """Items along their first principal axes, with at least two columns."""
     centred = V - V.mean(axis=0)
     d = centred.shape[1]
     kept = min(_N_DIRECTIONS, d)
@@ -109,7 +109,7 @@ def _principal_axes(V: Floats) -> Doubles:
 
 
 def _neighbour_embedding(axes: Doubles, seed: int, n_jobs: int) -> Doubles:
-    """t-SNE that starts from the principal axes, so that the map as a whole means something."""
+    """t-SNE that starts from the principal axes, which preserves the overall arrangement."""
     opentsne = importlib.import_module("openTSNE")
     start = axes[:, :2] / max(float(axes[:, 0].std()), 1e-12) * 1e-4
     embedding = opentsne.TSNE(
@@ -125,7 +125,7 @@ def _neighbour_embedding(axes: Doubles, seed: int, n_jobs: int) -> Doubles:
 
 
 def _fit_to_page(plane: Doubles) -> Ints:
-    """Turn the longest direction to x, and scale to 0 … `EXTENT`, both axes alike."""
+    """Rotate the longest direction to x, and scale both axes alike to 0 … `EXTENT`."""
     centred = plane - plane.mean(axis=0)
     plane = centred @ linalg.eigh(centred.T @ centred)[1][:, ::-1]
     low, high = plane.min(axis=0), plane.max(axis=0)
@@ -134,6 +134,6 @@ def _fit_to_page(plane: Doubles) -> Ints:
 
 
 def _threads_allowed() -> int:
-    """Threads that OpenMP may have; more than that only get in each other's way."""
+    """Number of threads that OpenMP may use; more would compete with each other."""
     limit = os.environ.get("OMP_NUM_THREADS", "")
     return max(1, int(limit)) if limit.isdigit() else os.cpu_count() or 1

@@ -1,8 +1,8 @@
-"""The page: one HTML file that needs no network, no server and no second file.
+"""The report page: one HTML file that needs no network, no server and no other file.
 
-What people wrote (file names, labels, texts) is only ever text: Jinja escapes it in the markup,
-`embed_json` in the data, the script puts it in by `textContent`, and the page's own policy lets
-no script run but the one that came with it.
+File names, labels and texts are written by other people, so they are only ever shown as text: Jinja
+escapes them in the markup, `embed_json` in the data, and the script inserts them by `textContent`.
+The page's content security policy allows no script except its own.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ import numpy as np
 
 from newfound.errors import require
 from newfound.files import write_atomically
-from newfound.report.audit import Suspect, Twins, audit_labels, find_twins
+from newfound.report.audit import DuplicatePair, Suspect, audit_labels, find_duplicates
 from newfound.report.cards import Card, featured_rows, make_cards
 from newfound.report.charts import (
     balance_sentence,
@@ -32,13 +33,15 @@ from newfound.report.charts import (
 )
 from newfound.report.items import Items
 from newfound.report.sprites import COLUMNS, Progress, Sprites
+from newfound.result.sentences import rerun_sentence
 
 if TYPE_CHECKING:
+    from newfound.result.record import RunRecord
     from newfound.result.result import Result
 
-#: Rows of the lists; the page says how many there are beyond.
+#: Longest lists; the page says how many entries it leaves out.
 MAX_SUSPECTS = 36
-MAX_TWINS = 36
+MAX_DUPLICATES = 36
 MAX_SKIPPED = 500
 MAX_MOSAIC = 35
 
@@ -53,9 +56,9 @@ def write_report(result: Result, path: Path, *, progress: Progress | None = None
     result : Result
         What was found.
     path : Path
-        The file, ``report.html``; it is there whole or not at all.
+        The file, ``report.html``; it is written completely or not at all.
     progress : callable, optional
-        Called with the number of thumbnails that are drawn and their number.
+        Called with the number of thumbnails drawn so far and their total number.
 
     Raises
     ------
@@ -67,21 +70,22 @@ def write_report(result: Result, path: Path, *, progress: Progress | None = None
 
 def render_report(result: Result, *, progress: Progress | None = None) -> str:
     """The page of a result, as text; see `write_report`."""
-    layout = template("page.html")
+    page_template = template("page.html")
     items = Items(result)
     suspects = audit_labels(result.V, items.codes, items.is_labelled)
-    twins = find_twins(result.features, items.codes, items.collection.y, items.collection.paths)
+    collection = result.collection
+    duplicates = find_duplicates(result.features, items.codes, collection.y, collection.paths)
     items.choose(
         [
             *featured_rows(items),
             *(suspect.row for suspect in suspects[:MAX_SUSPECTS]),
-            *(row for pair in twins[:MAX_TWINS] for row in (pair.row, pair.other)),
+            *(row for pair in duplicates[:MAX_DUPLICATES] for row in (pair.row, pair.other)),
         ]
     )
     items.draw(progress)
     cards = make_cards(items)
     script = _read("script.js")
-    page: str = layout.render(
+    page: str = page_template.render(
         style=_read("style.css"),
         sheets=_sheet_rules(items),
         script=script,
@@ -96,16 +100,16 @@ def render_report(result: Result, *, progress: Progress | None = None) -> str:
         charts=_charts(result, items, cards),
         suspects=[_view_suspect(items, suspect) for suspect in suspects[:MAX_SUSPECTS]],
         n_suspects=len(suspects),
-        twins=[_view_twins(items, pair) for pair in twins[:MAX_TWINS]],
-        n_twins=len(twins),
+        duplicates=[_view_pair(items, pair) for pair in duplicates[:MAX_DUPLICATES]],
+        n_duplicates=len(duplicates),
         skipped=_skipped(result),
-        rerun=_rerun(result),
+        rerun=_rerun(result.record),
     )
     return page
 
 
 def embed_json(value: Any) -> str:
-    """JSON that can stand in a script element, whatever it holds.
+    """JSON that is safe inside a script element, whatever texts it holds.
 
     Parameters
     ----------
@@ -115,14 +119,14 @@ def embed_json(value: Any) -> str:
     Returns
     -------
     str
-        JSON in ASCII, in which nothing can end the element or begin a comment.
+        JSON in ASCII, in which nothing can end the element or start a comment.
     """
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.translate(_ESCAPES)
 
 
 def template(name: str) -> Any:
-    """A template of this folder, with every value escaped unless it says `safe`."""
+    """A template of this folder; it escapes every value that it does not mark `safe`."""
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
         autoescape=True,
@@ -137,17 +141,17 @@ def template(name: str) -> Any:
 
 
 def _read(name: str) -> str:
-    """A file that stands beside this one."""
+    """Text of a file in this folder."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(script: str) -> str:
-    """How the page's policy names its one script."""
+    """Hash by which the content security policy allows the page's own script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _sheet_rules(items: Items) -> str:
-    """CSS with the sprite sheets: class s0 for the first sheet of small tiles, l0 of large ones."""
+    """CSS of the sprite sheets: class s0 is the first sheet of small tiles, l0 of large ones."""
 
     def rules(prefix: str, sprites: Sprites | None) -> list[str]:
         if sprites is None:
@@ -163,46 +167,41 @@ def _sheet_rules(items: Items) -> str:
 
 def _answer(result: Result, items: Items) -> dict[str, Any]:
     """The answer and how far to trust it."""
-    run = result.run
-    n_novel = items.kinds.count("novel")
-    rehearsal = run.get("rehearsal") or {}
+    record = result.record
+    rehearsal = record.rehearsal
     return {
-        "sentence": str(run["sentence"]),
-        "trust": str(run.get("trust") or ""),
-        "warnings": [str(text) for text in run.get("warnings") or []],
-        "source": str(run.get("source") or ""),
-        "n_items": len(items.codes),
+        "sentence": result.answer,
+        "trust": result.trust,
+        "warnings": record.warnings,
+        "source": record.source or "",
+        "n_items": len(result),
         "n_labelled": int(items.is_labelled.sum()),
-        "n_known": items.kinds.count("known"),
-        "n_novel": n_novel,
-        "n_in_novel": int(np.isin(items.codes, _novel_codes(items)).sum()),
-        "interval": interval_range(n_novel, run.get("n_novel_interval")),
-        "rehearsal": rehearsal_dots(rehearsal.get("ratios") or []),
-        "n_draws": rehearsal.get("n_draws"),
+        "n_known": result.n_known,
+        "n_novel": result.n_novel,
+        "n_in_novel": int(items.is_novel.sum()),
+        "interval": interval_range(result.n_novel, record.n_novel_interval),
+        "rehearsal": rehearsal_dots(() if rehearsal is None else rehearsal.ratios),
+        "n_draws": None if rehearsal is None else rehearsal.n_draws,
     }
 
 
-def _novel_codes(items: Items) -> list[int]:
-    return [code for code, kind in enumerate(items.kinds) if kind == "novel"]
-
-
 def _mosaic(items: Items, cards: Sequence[Card]) -> list[Card]:
-    """Novel categories to show at a glance, the largest first; pictures only."""
+    """Novel categories for the overview at the top, the largest first; for pictures only."""
     if items.collection.paths is None:
         return []
     return [card for card in cards if card.kind == "novel" and card.exemplars][:MAX_MOSAIC]
 
 
 def _charts(result: Result, items: Items, cards: Sequence[Card]) -> dict[str, Any]:
-    """Numbers of the charts."""
+    """Numbers behind the charts."""
     by_size = sorted(cards, key=lambda card: -card.size)
     largest = max((card.size for card in by_size), default=1)
-    free = ~items.is_labelled
-    is_novel = np.isin(items.codes, _novel_codes(items))
+    unlabelled = ~items.is_labelled
+    confidence, is_novel = items.confidence[unlabelled], items.is_novel[unlabelled]
     return {
-        "history": history_line(result.run.get("history")),
-        "bins": confidence_bins(items.confidence[free], is_novel[free]) if free.any() else [],
-        "share_sure": float((items.confidence[free] >= 0.9).mean()) if free.any() else None,
+        "history": history_line(result.record.history),
+        "bins": confidence_bins(confidence, is_novel) if len(confidence) else [],
+        "share_confident": float((confidence >= 0.9).mean()) if len(confidence) else None,
         "sizes": [(card, round(100 * card.size / max(1, largest), 2)) for card in by_size],
         "balance": balance_sentence(np.array([card.size for card in cards])),
     }
@@ -221,12 +220,12 @@ def _view_suspect(items: Items, suspect: Suspect) -> dict[str, Any]:
     }
 
 
-def _view_twins(items: Items, pair: Twins) -> dict[str, Any]:
+def _view_pair(items: Items, pair: DuplicatePair) -> dict[str, Any]:
     return {
         "items": [items.view(pair.row), items.view(pair.other)],
         "names": [items.names[items.codes[row]] for row in (pair.row, pair.other)],
         "is_labelled": [bool(items.is_labelled[row]) for row in (pair.row, pair.other)],
-        # 0.99997 is not 1: what differs must not look the same
+        # Rounded down: 0.99997 must not look like 1, which is a copy.
         "cosine": f"{math.floor(pair.cosine * 1000) / 1000:.3f}",
         "is_same_file": pair.is_same_file,
         "is_conflict": pair.is_conflict,
@@ -234,7 +233,7 @@ def _view_twins(items: Items, pair: Twins) -> dict[str, Any]:
 
 
 def _skipped(result: Result) -> dict[str, Any]:
-    """What was left out, by reason."""
+    """Files that were left out, by reason."""
     skipped = result.collection.skipped
     reasons = Counter(item.reason for item in skipped)
     return {
@@ -244,31 +243,22 @@ def _skipped(result: Result) -> dict[str, Any]:
     }
 
 
-def _rerun(result: Result) -> dict[str, Any]:
-    """How to run it again, and what it was run with."""
-    run = result.run
-    command = run.get("command") or "discover"
-    command = command if isinstance(command, str) else " ".join(map(str, command))
-    if not command.startswith("newfound"):
-        command = f"newfound {command}"
+def _rerun(record: RunRecord) -> dict[str, Any]:
+    """The command that repeats the run, or why there is none, and what it was run with."""
     facts = [
-        ("newfound", run.get("version")),
-        ("Encoder", run.get("encoder")),
-        ("Seed", run.get("seed")),
-        ("Source", run.get("source")),
-        *((f"Time: {name}", f"{seconds:.1f} s") for name, seconds in _timings(run)),
-        *sorted((run.get("versions") or {}).items()),
+        ("newfound", record.version),
+        ("Encoder", record.encoder),
+        ("Seed", record.seed),
+        ("Source", record.source),
+        *((f"Time: {name}", f"{seconds:.1f} s") for name, seconds in record.timings.items()),
+        *sorted(record.versions.items()),
     ]
     return {
-        "command": command,
+        "command": record.rerun,
+        "reason": None if record.rerun else rerun_sentence(record),
         "facts": [(name, _plain(value)) for name, value in facts if value is not None],
-        "settings": [(k, _plain(v)) for k, v in (run.get("settings") or {}).items()],
+        "settings": [(name, _plain(value)) for name, value in asdict(record.settings).items()],
     }
-
-
-def _timings(run: dict[str, Any]) -> list[tuple[str, float]]:
-    timings = run.get("timings") or {}
-    return [(name, t) for name, t in timings.items() if isinstance(t, (int, float))]
 
 
 def _plain(value: Any) -> str:

@@ -1,5 +1,5 @@
 "use strict";
-// What people wrote reaches the page by textContent only.
+// Texts that people wrote are inserted by textContent only, never as HTML.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (selector, root = document) => root.querySelector(selector);
@@ -67,7 +67,7 @@
     const list = make("dl");
     const kind = category(i).kind === "novel" ? "new" : "known";
     fact(list, "Category", `${category(i).name} (${kind})`);
-    fact(list, "Label", data.labelled[i] ? "given" : "none given");
+    fact(list, "Label", data.labelled[i] ? "given" : "none");
     fact(list, "Confidence", `${data.confidence[i]} %`);
     if (data.runner[i] >= 0) fact(list, "Runner-up", data.categories[data.runner[i]].name);
     fact(list, "Outlier score", (data.outlier[i] / 100).toFixed(2));
@@ -96,7 +96,7 @@
     queue = [];
     for (let i = 0; i < n; i++) if (data.category[i] === code) queue.push(i);
     const { name, size } = data.categories[code];
-    const part = queue.length < size ? `, ${queue.length.toLocaleString("en")} of them here` : "";
+    const part = queue.length < size ? `, of which ${queue.length.toLocaleString("en")} are shown` : "";
     const title = $("#members-title");
     title.replaceChildren(make("bdi", "", name), ` · ${size.toLocaleString("en")} items${part}`);
     $(".members-body").replaceChildren();
@@ -134,9 +134,9 @@
       card.hidden = !(fits && found);
       seen += !card.hidden;
     }
-    const none = `No category has “${$("#search").value.trim()}”.`;
+    const none = `No category contains “${$("#search").value.trim()}”.`;
     const some = seen < cards.length ? `${seen} of ${cards.length} categories` : "";
-    $("#status").textContent = seen ? some : query ? none : "There is none.";
+    $("#status").textContent = seen ? some : query ? none : "There are no such categories.";
   };
   const orders = {
     kind: (a, b) => a.dataset.place - b.dataset.place,
@@ -157,7 +157,7 @@
     kind = event.currentTarget.dataset.kind;
     filter();
   });
-  // a link to a card that a filter hides must still lead there
+  // A link to a card that is hidden by a filter must still work.
   window.addEventListener("hashchange", () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target || !target.hidden) return;
@@ -167,7 +167,8 @@
   });
 
   // ------------------------------------------------------------------ rerun
-  $("#copy").addEventListener("click", async (event) => {
+  // A run that was started from Python has no command to copy.
+  listen($$("#copy"), "click", async (event) => {
     const button = event.currentTarget;
     try {
       await navigator.clipboard.writeText($("#command").textContent);
@@ -205,7 +206,7 @@
     middle(rowsOf[c].map((i) => X[i])), middle(rowsOf[c].map((i) => Y[i])),
   ];
   let anchors = [];
-  // known below, novel above; of the labels the novel and large ones come first
+  // Known categories are drawn first, below novel ones. Names of novel and large ones take precedence.
   const rank = (c) => (data.categories[c].kind === "novel" ? 1e9 : 0) + data.categories[c].size;
   const order = data.categories.map((_, c) => c).sort((a, b) => rank(a) - rank(b));
 
@@ -326,7 +327,7 @@
     ratio = devicePixelRatio || 1;
     canvas.width = width * ratio;
     canvas.height = height * ratio;
-    // the map is wide; in a tall frame it is turned
+    // The map is wider than high; in a tall frame it is rotated.
     [X, Y] = height > width ? [data.y, data.x] : [data.x, data.y];
     anchors = data.categories.map((_, c) => anchorOf(c));
     base = 0.92 * Math.min(width / span(X), height / span(Y));
@@ -370,7 +371,7 @@
       const name = make("b");
       name.append(make("bdi", "", category(i).name));
       const said = data.text ? data.text[i].slice(0, 140) : data.id[i];
-      const how = data.labelled[i] ? "label given" : `${data.confidence[i]} % sure`;
+      const how = data.labelled[i] ? "labelled" : `confidence ${data.confidence[i]} %`;
       tip.append(name, make("bdi", data.text ? "" : "id", said), make("p", "hint", how));
       const [x, y] = onScreen(i);
       const { offsetWidth: w, offsetHeight: h } = tip;
@@ -431,7 +432,7 @@
   canvas.addEventListener("pointerleave", (event) => {
     if (event.pointerType === "mouse") hover(-1, false);
   });
-  // the wheel scrolls the page until the map has been clicked
+  // The wheel scrolls the page until the map has been clicked.
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && document.activeElement !== canvas) return;
     event.preventDefault();

@@ -1,7 +1,7 @@
-"""Thumbnails of many pictures in few files: sprite sheets, as data URIs.
+"""Thumbnails of many pictures in a few sprite sheets, as data URIs.
 
-Ten thousand small pictures would be ten thousand headers, and ten thousand things for a browser
-to decode. A sheet holds a square of tiles and is decoded once, when the first of them is seen.
+Ten thousand small pictures would have ten thousand headers, and a browser would have to decode each
+of them. A sheet holds a square of tiles and is decoded once, when its first tile is shown.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Tiles = npt.NDArray[np.uint8]
 #: Tiles along each side of a sheet.
 COLUMNS = 24
 
-#: Qualities to try until the sheets fit, the best first.
+#: Qualities to try until the sheets are small enough, the best first.
 _QUALITIES = (82, 68, 52, 36, 20, 8, 0)
 
-#: Stands for a picture that could not be read again: the grey of the page's own lines.
+#: Grey of a tile whose picture could not be read; the page draws its lines in the same grey.
 _BLANK = 200
 _READ_AHEAD = 512
 
@@ -41,15 +41,15 @@ class Sprites:
     Attributes
     ----------
     size : int
-        Side of a tile, in pixels.
+        Side of a tile in pixels.
     sheets : list of str
         Data URIs. Tile i is on sheet ``i // COLUMNS**2``, in rows of `COLUMNS`.
     n_rows : list of int
-        Rows of tiles on each sheet.
+        Number of rows of tiles on each sheet.
     n_tiles : int
-        Thumbnails on all sheets.
+        Number of thumbnails on all sheets.
     unreadable : list of int
-        Tiles that stay blank, since their picture cannot be read.
+        Tiles that stay blank because their picture cannot be read.
     """
 
     size: int
@@ -73,12 +73,13 @@ def draw_sprites(
     paths : sequence of Path
         Picture files.
     size : int
-        Side of a thumbnail in pixels; a multiple of 16 keeps colours from running into the next.
+        Side of a thumbnail in pixels. A multiple of 16 keeps colours from bleeding into the next
+        tile, because compression works on blocks of 16 pixels.
     max_bytes : int
-        The data URIs are no longer than this in all, at the best quality for which that holds
-        (or at the lowest there is).
+        Largest total length of the data URIs. The best quality that fits is used, or the lowest
+        one if none fits.
     progress : callable, optional
-        Called with the number of pictures that are done and their number.
+        Called with the number of pictures done so far and their total number.
 
     Returns
     -------
@@ -100,7 +101,7 @@ def draw_sprites(
 
 
 def place_of(tile: int, sprites: Sprites) -> tuple[int, float, float]:
-    """Sheet of a tile, and its place there as CSS's `background-position` in percent.
+    """Sheet of a tile, and its position there as CSS `background-position` in percent.
 
     Parameters
     ----------
@@ -114,7 +115,7 @@ def place_of(tile: int, sprites: Sprites) -> tuple[int, float, float]:
     sheet : int
         Index of the sheet.
     x, y : float
-        0 … 100. In CSS 100 % is where the last tile is seen, not where the sheet ends.
+        From 0 to 100. In CSS, 100 % shows the last tile; it is not where the sheet ends.
     """
     sheet, place = divmod(tile, COLUMNS**2)
     row, column = divmod(place, COLUMNS)
@@ -123,7 +124,7 @@ def place_of(tile: int, sprites: Sprites) -> tuple[int, float, float]:
 
 
 def _read_tiles(paths: Sequence[Path], size: int) -> Iterator[Tiles | None]:
-    """Read pictures side by side, in order, a few hundred ahead at most."""
+    """Read pictures in several threads and yield them in order, at most a few hundred ahead."""
 
     def read(path: Path) -> Tiles | None:
         try:
@@ -137,7 +138,7 @@ def _read_tiles(paths: Sequence[Path], size: int) -> Iterator[Tiles | None]:
 
 
 def _paste(tiles: Tiles) -> Tiles:
-    """One sheet: tiles (m, s, s, 3) side by side, in rows of `COLUMNS`."""
+    """One sheet: tiles of shape (m, s, s, 3) side by side, in rows of `COLUMNS`."""
     m, size = tiles.shape[:2]
     n_rows = -(-m // COLUMNS)
     full = np.full((n_rows * COLUMNS, size, size, 3), _BLANK, dtype=np.uint8)
@@ -156,7 +157,7 @@ def _encode_within(pages: Sequence[Tiles], max_bytes: int) -> list[str]:
 
 
 def _encode_all(pages: Sequence[Tiles], quality: int, max_bytes: int) -> list[str] | None:
-    """Encode all sheets; None as soon as they are too large."""
+    """Encode all sheets; None if they exceed `max_bytes`."""
     sheets: list[str] = []
     n_bytes = 0
     for page in pages:
@@ -168,7 +169,7 @@ def _encode_all(pages: Sequence[Tiles], quality: int, max_bytes: int) -> list[st
 
 
 def _encode(page: Tiles, quality: int) -> str:
-    """A sheet as a data URI: WebP, or JPEG where Pillow was built without it."""
+    """A sheet as a data URI: WebP, or JPEG if Pillow was built without WebP."""
     picture = require("PIL.Image", "train").fromarray(page)
     kind = "webp" if require("PIL.features", "train").check("webp") else "jpeg"
     buffer = BytesIO()

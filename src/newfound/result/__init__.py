@@ -1,1 +1,1 @@
-"""What a run is: its result, its record, its folder."""
+"""Results: what a run found, its record, and its folder."""

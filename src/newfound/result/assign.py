@@ -71,7 +71,7 @@ def assign(
     V = np.empty((n, mixture.n_directions_), np.float32)
     for block, projected in _projected_blocks(mixture, features):
         rows = np.arange(block.stop - block.start)
-        probabilities = mixture.predict_proba(features[block])
+        probabilities = mixture.proba_of_projected(projected)
         best = np.where(fixed[block] >= 0, fixed[block], probabilities.argmax(axis=1))
         V[block], labels[block], confidence[block] = projected, best, probabilities[rows, best]
         probabilities[rows, best] = -1

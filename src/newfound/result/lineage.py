@@ -1,8 +1,8 @@
-"""Ids of novel categories that stay, from one run to the next, and what changed between the two.
+"""Ids of novel categories that stay the same from run to run, and the changes between two runs.
 
-A novel category has no name, only the items in it. Numbers that a clustering gives are of one run;
-here the new partition is matched with the old one by the items that both have, and a category that
-is the same by that keeps its id.
+A novel category has no name of its own. The numbers that a clustering gives its components are
+valid for one run only. So the new partition is matched with the old one by the items that both
+contain, and a category that is found again keeps its id.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from newfound.arrays import Ints
 
 Table: TypeAlias = Any  # a pandas.DataFrame
 
-#: Two categories are the same if they share at least this much of the smaller one.
+#: Two categories are the same if they share at least this part of the smaller one.
 SAME = 0.5
 
 
 def novel_ids(n: int, taken: Iterable[str] = (), after: int = 0) -> list[str]:
-    """Ids for novel categories: ``new-001`` and on.
+    """Ids for novel categories: ``new-001``, ``new-002`` and so on.
 
     Parameters
     ----------
     n : int
-        How many.
+        Number of ids.
     taken : iterable of str
-        Names that are in use, those of known classes among them.
+        Names in use, including those of known classes.
     after : int, default=0
-        The highest number that was ever given: an id that is gone is not given again.
+        The highest number used so far, also for categories that no longer exist: an id is never
+        used twice.
 
     Returns
     -------
     list of str
-        The next free ones.
+        The next free ids.
     """
     names = set(taken)
     found: list[str] = []
@@ -51,13 +52,13 @@ def novel_ids(n: int, taken: Iterable[str] = (), after: int = 0) -> list[str]:
 
 
 def highest_number(names: Iterable[str]) -> int:
-    """The highest number among ids of novel categories, 0 without any."""
+    """The highest number among ids of novel categories, 0 if there is none."""
     numbers = [name.removeprefix("new-") for name in names if name.startswith("new-")]
     return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
 class Partition(NamedTuple):
-    """Items and the novel component that each is in.
+    """Items and the component that each is in.
 
     Attributes
     ----------
@@ -75,25 +76,26 @@ class Partition(NamedTuple):
 
 
 def keep_ids(before: dict[str, str], now: Partition, after: int) -> list[str]:
-    """Name the components of a new partition by the old one.
+    """Name the components of a new partition after the categories of the old one.
 
-    The matching has the most shared items in total; two categories that share less than half
-    of the smaller one are not the same. Numbers of the components play no part.
+    Components and old categories are matched such that the pairs share the most items in total.
+    Two that share less than half of the smaller one do not count as the same. The numbers of the
+    components do not matter.
 
     Parameters
     ----------
     before : dict
-        Item → id, of all items that were in a novel category.
+        Id of an item → id of its category, for all items that were in a novel category.
     now : Partition
-        The new one.
+        The new partition.
     after : int
-        The highest number that was ever given.
+        The highest number used so far in an id of a novel category.
 
     Returns
     -------
     list of str
-        A name for each component: known classes first, then novel ones, which keep their id or
-        have the next free one, the largest first.
+        A name for each component: known classes first, then novel ones. A novel one keeps its id,
+        or gets the next free one, the largest component first.
     """
     order = _by_size(now)
     sizes = np.bincount(now.labels, minlength=len(now.known))
@@ -113,7 +115,7 @@ def keep_ids(before: dict[str, str], now: Partition, after: int) -> list[str]:
 
 
 def _by_size(now: Partition) -> list[int]:
-    """Novel components, the largest first; of equal ones that with the first id."""
+    """Novel components, the largest first; ties in the order of their first item id."""
     first: dict[int, str] = {}
     for name, label in zip(now.ids, now.labels.tolist(), strict=True):
         first[label] = min(first.get(label, name), name)
@@ -123,7 +125,7 @@ def _by_size(now: Partition) -> list[int]:
 
 
 def _count_shared(before: dict[str, str], now: Partition, old: list[str], order: list[int]) -> Ints:
-    """Items that each old category, in rows, shares with each new component, in columns."""
+    """Number of items that old categories (rows) share with new components (columns)."""
     rows = {name: row for row, name in enumerate(old)}
     columns = {component: column for column, component in enumerate(order)}
     shared = np.zeros((len(old), len(order)), dtype=np.int64)
@@ -134,28 +136,28 @@ def _count_shared(before: dict[str, str], now: Partition, old: list[str], order:
     return shared
 
 
-# ------------------------------------------------------------------------------------ what changed
+# ---------------------------------------------------------------------------------------- changes
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What is otherwise than before.
+    """Differences between two results.
 
     Attributes
     ----------
     n_before, n_after : int
-        Number of items.
+        Number of items before and now.
     added, removed : list of str
-        Ids of items that are new, and of those that are gone.
+        Ids of items that are new, and of items that are gone.
     moved : list of (str, str, str)
-        Id of an item, its category before, its category now.
+        For each item that changed category: its id, its category before, its category now.
     new : dict of int
-        Categories that were not there before, with their size.
+        Categories that did not exist before, with their size.
     gone : dict of str
-        Categories that are no more, each with the one that most of its items are in now;
-        an empty text where none of them is left.
+        Categories that no longer exist, each with the category that most of its items are in
+        now, or an empty text if none of its items is left.
     resized : dict of (int, int)
-        Size before and now, of those that grew or shrank.
+        Categories that grew or shrank, with their size before and now.
     """
 
     n_before: int
@@ -173,16 +175,16 @@ class Changes:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_after} items, {self.n_before} before: {len(self.added)} are new, "
-            f"{len(self.removed)} are gone, {len(self.moved)} changed their category."
+            f"{self.n_after} items, {self.n_before} before: {len(self.added)} added, "
+            f"{len(self.removed)} removed, {len(self.moved)} in another category."
         ]
-        lines += [f"New category: {name} ({size} items)." for name, size in self.new.items()]
+        lines += [f"New category: {name} ({_items(size)})." for name, size in self.new.items()]
         lines += [
-            f"Gone: {name}" + (f"; most of its items are in {now} now." if now else ".")
+            f"Gone: {name}" + (f"; most of its items are now in {now}." if now else ".")
             for name, now in self.gone.items()
         ]
         lines += [
-            f"{'Grown' if now > before else 'Shrunk'}: {name}, from {before} to {now} items."
+            f"{'Grown' if now > before else 'Shrunk'}: {name}, from {before} to {_items(now)}."
             for name, (before, now) in self.resized.items()
         ]
         if len(lines) == 1 and not self.moved:
@@ -191,17 +193,17 @@ class Changes:
 
 
 def compare(before: Table, now: Table) -> Changes:
-    """Tell what changed between two tables of assignments.
+    """Compare two tables of items.
 
     Parameters
     ----------
     before, now : DataFrame
-        With the columns ``id`` and ``category``, as `Result.table` has them.
+        Tables with the columns ``id`` and ``category``, such as `Result.table`.
 
     Returns
     -------
     Changes
-        In lists and in words.
+        The differences; its ``str`` is a summary in words.
     """
     old = dict(zip(before["id"], before["category"], strict=True))
     new = dict(zip(now["id"], now["category"], strict=True))
@@ -214,7 +216,7 @@ def compare(before: Table, now: Table) -> Changes:
         removed=[name for name in old if name not in new],
         moved=[(name, old[name], new[name]) for name in both if old[name] != new[name]],
         new={name: size for name, size in new_sizes.items() if name not in old_sizes},
-        gone={name: _whereabouts(name, old, new) for name in old_sizes if name not in new_sizes},
+        gone={name: _successor(name, old, new) for name in old_sizes if name not in new_sizes},
         resized={
             name: (old_sizes[name], size)
             for name, size in new_sizes.items()
@@ -223,15 +225,19 @@ def compare(before: Table, now: Table) -> Changes:
     )
 
 
+def _items(n: int) -> str:
+    return "1 item" if n == 1 else f"{n} items"
+
+
 def _sizes(categories: dict[str, str]) -> dict[str, int]:
-    """Number of items in each category, in the order of the names."""
+    """Number of items in each category, sorted by name."""
     sizes: dict[str, int] = {}
     for category in sorted(categories.values()):
         sizes[category] = sizes.get(category, 0) + 1
     return sizes
 
 
-def _whereabouts(gone: str, old: dict[str, str], new: dict[str, str]) -> str:
-    """The category that most items of one that is gone are in now."""
+def _successor(gone: str, old: dict[str, str], new: dict[str, str]) -> str:
+    """The category that most items of a category that no longer exists are in now."""
     sizes = _sizes({item: new[item] for item in old if old[item] == gone and item in new})
     return max(sizes, key=sizes.__getitem__, default="")

@@ -1,7 +1,7 @@
-"""A fitted mixture in two files: numbers as safetensors, everything else as JSON.
+"""A fitted mixture in two files: arrays as safetensors, everything else as JSON.
 
-Nothing is pickled, so that to read a model is never to run what is in it. What comes back predicts
-the same as what was saved, to the last bit.
+Nothing is pickled, so reading a model never runs code from the file. A mixture that is read back
+makes the same predictions as the one that was saved, to the last bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from newfound.mixture.split_merge import Move
 
 NUMBERS, WORDS = "mixture.safetensors", "mixture.json"
 
-#: Counted up when files of another make cannot be read any more.
+#: Increased when older files can no longer be read.
 _FORMAT = 1
 
 _ARRAYS = (
@@ -45,11 +45,11 @@ def save_mixture(mixture: SplitMergeMixture, folder: Path, *, encoder: dict[str,
     Parameters
     ----------
     mixture : SplitMergeMixture
-        Fitted. Its `callback` is not kept, and its `random_state` only if it is a number.
+        Fitted. Its `callback` is not stored, and its `random_state` only if it is a number.
     folder : Path
-        Where the two files go; made if need be.
+        Folder of the two files; it is created if needed.
     encoder : dict
-        Where its features came from, in plain values.
+        What made the features, in plain values.
     """
     save = require("safetensors.numpy", "train").save
     write_atomically(folder / NUMBERS, save(_numbers_of(mixture)))
@@ -62,19 +62,19 @@ def load_mixture(folder: Path) -> tuple[SplitMergeMixture, dict[str, Any]]:
     Parameters
     ----------
     folder : Path
-        With the two files.
+        Folder of the two files.
 
     Returns
     -------
     mixture : SplitMergeMixture
         Fitted.
     encoder : dict
-        Where its features came from.
+        What made the features.
 
     Raises
     ------
     InputError
-        If a file is missing, damaged, or of another format.
+        If a file is missing, damaged, or in another format.
     """
     for name in (NUMBERS, WORDS):
         if not (folder / name).is_file():
@@ -82,14 +82,14 @@ def load_mixture(folder: Path) -> tuple[SplitMergeMixture, dict[str, Any]]:
     words = read_json(folder / WORDS)
     if not isinstance(words, dict) or words.get("format") != _FORMAT:
         raise InputError(
-            f"{folder / WORDS} is of no format that newfound {__version__} reads. "
-            "Run newfound into a new folder."
+            f"{folder / WORDS} is in a format that newfound {__version__} does not read. "
+            "Run newfound again, into a new folder."
         )
     try:
         return _mixture_from(_read_numbers(folder / NUMBERS), words), words["encoder"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"The model in {folder} is damaged ({error}). Run newfound into a new folder."
+            f"The model in {folder} is damaged ({error}). Run newfound again, into a new folder."
         ) from error
 
 
@@ -99,7 +99,9 @@ def _read_numbers(path: Path) -> dict[str, npt.NDArray[Any]]:
         numbers: dict[str, npt.NDArray[Any]]
         numbers = require("safetensors.numpy", "train").load(path.read_bytes())
     except safetensors.SafetensorError as error:
-        raise InputError(f"{path} is damaged ({error}). Run newfound into a new folder.") from error
+        raise InputError(
+            f"{path} is damaged ({error}). Run newfound again, into a new folder."
+        ) from error
     return numbers
 
 
@@ -120,7 +122,7 @@ def _numbers_of(mixture: SplitMergeMixture) -> dict[str, npt.NDArray[Any]]:
 
 
 def _words_of(mixture: SplitMergeMixture) -> dict[str, Any]:
-    """All that is no array."""
+    """Everything that is not an array."""
     classes = mixture.classes_
     return {
         "format": _FORMAT,
@@ -135,7 +137,7 @@ def _words_of(mixture: SplitMergeMixture) -> dict[str, Any]:
 
 
 def _plain_settings(mixture: SplitMergeMixture) -> dict[str, Any]:
-    """Settings without those that no file can hold."""
+    """Settings without those that a file cannot hold."""
     settings = {name: _plain(value) for name, value in mixture.get_params(deep=False).items()}
     if not isinstance(settings["random_state"], int):
         settings["random_state"] = None
@@ -156,7 +158,8 @@ def _mixture_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -
     mixture.set_params(count=_count_from(words["settings"]["count"]))
     if "given_prior.m" in numbers:
         mixture.set_params(prior=_prior_from(numbers, "given_prior"))
-    numbers = {"offsets_": np.zeros(len(numbers["prototypes_"])), **numbers}  # older files
+    # Files from before sizes could be expected have no offsets, which is the same as zeros.
+    numbers = {"offsets_": np.zeros(len(numbers["prototypes_"])), **numbers}
     for name in _ARRAYS:
         setattr(mixture, name, numbers[name])
     for name in _VALUES:
@@ -172,7 +175,9 @@ def _mixture_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -
 
 
 def _prior_from(numbers: dict[str, npt.NDArray[Any]], name: str) -> NIWPrior:
-    return NIWPrior(**{part: numbers[f"{name}.{part}"] for part in _PRIOR})
+    m, kappa, nu, psi = (numbers[f"{name}.{part}"] for part in _PRIOR)
+    # Contiguous arrays have one axis at least, so the file holds the two numbers as rows of one.
+    return NIWPrior(m, kappa.reshape(()), nu.reshape(()), psi)
 
 
 def _projection_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -> Projection:

@@ -1,8 +1,8 @@
-"""A run folder: one run, one process at a time, files that are there whole or not at all.
+"""A run folder: one run, one process at a time, and files that are complete or absent.
 
-The folder says in ``started.json`` which version, command and data it is for, from the moment a
-run begins. A run that was stopped, by Ctrl-C or by a power cut, leaves a folder in which the same
-command goes on; another command is refused, so that no result is lost by mistake.
+From the start of a run, the file ``started.json`` says which version, command and data the folder
+is for. If a run is interrupted, by Ctrl-C or a power cut, the same command resumes it there.
+Any other command is refused, so that no result is lost by mistake.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ RUN = "run.json"
 _LOCK = ".lock"
 _STAGE = ".next"
 
-#: Files that operating systems leave in folders.
+#: Files that operating systems leave in folders; they do not count as content.
 LITTER = frozenset(["Thumbs.db", "desktop.ini"])
 _IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
 
 
 @contextlib.contextmanager
 def staged(folder: Path) -> Iterator[Path]:
-    """A folder to write a whole result to; its files replace the old ones together, at the end.
+    """Write a whole result to a temporary folder, whose files replace the old ones at the end.
 
-    A kill before the end leaves the old result. A kill while the files are moved is made good by
-    `finish_staged`: ``run.json`` is written last and moved last, so a stage that has one is whole.
+    If the process is killed before the end, the old result stays. If it is killed while the files
+    are moved, `finish_staged` moves the rest: ``run.json`` is written last and moved last, so a
+    temporary folder that has one is complete.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def staged(folder: Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        Where to write; ``run.json`` last.
+        The temporary folder to write to; write ``run.json`` last.
     """
     stage = folder / _STAGE
     with disk_errors(folder):
@@ -54,7 +55,7 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def finish_staged(folder: Path) -> None:
-    """Move what a whole stage holds to its place, if there is one."""
+    """Move the files of a complete temporary folder to their place, if there is one."""
     stage = folder / _STAGE
     if not (stage / RUN).is_file():
         return
@@ -67,7 +68,7 @@ def finish_staged(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder of this module's own with all that is in it."""
+    """Remove a folder that this module made, with everything in it."""
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():
             path.rmdir()
@@ -82,16 +83,16 @@ def _remove(folder: Path) -> None:
 
 @contextlib.contextmanager
 def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
-    """Begin a run in a folder, or go on with it.
+    """Start a run in a folder, or resume an interrupted one.
 
     Parameters
     ----------
     folder : Path
-        Made if it is not there.
+        The run folder; it is created if needed.
     command : str
-        What is run; a folder is for one command.
+        The command of newfound; a folder is for one command.
     data : str
-        Fingerprint of what it is run on; a folder is for one collection.
+        Fingerprint of the data; a folder is for one collection.
 
     Yields
     ------
@@ -101,8 +102,8 @@ def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
     Raises
     ------
     InputError
-        If the folder cannot be written to, is in use, is no run folder, or one of another
-        version, command or collection.
+        If the folder cannot be written to, is in use, holds files that are not of a run, or is
+        for another version, command or collection.
     """
     folder = Path(folder)
     with disk_errors(folder):
@@ -123,7 +124,7 @@ def reopen_run(folder: Path) -> Iterator[Path]:
     Parameters
     ----------
     folder : Path
-        Of a run of this version.
+        Folder of a run of this version.
 
     Yields
     ------
@@ -136,7 +137,7 @@ def reopen_run(folder: Path) -> Iterator[Path]:
 
 
 def record_start(folder: Path, *, command: str, data: str) -> None:
-    """Write down what a folder is for."""
+    """Write which version, command and data a folder is for."""
     start = {"version": __version__, "command": command, "data": data}
     write_json(folder / STARTED, start)
 
@@ -147,12 +148,12 @@ def check_run(folder: Path) -> None:
     Parameters
     ----------
     folder : Path
-        Of a run.
+        The run folder.
 
     Raises
     ------
     InputError
-        With what to do instead.
+        The message says what to do instead.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -160,7 +161,7 @@ def check_run(folder: Path) -> None:
     finish_staged(folder)
     if not (folder / RUN).is_file():
         what = (
-            "The run did not finish; give its command again, and it goes on where it stopped."
+            "The run did not finish. Run the same command again to resume it."
             if (folder / STARTED).exists()
             else "Give the folder that `newfound discover` wrote to (--out)."
         )
@@ -169,7 +170,7 @@ def check_run(folder: Path) -> None:
 
 
 def _check_same(folder: Path, command: str, data: str) -> None:
-    """Refuse to go on with another run."""
+    """Refuse to resume another run than the one that was started here."""
     before = read_json(folder / STARTED)
     _check_version(folder, before.get("version", "unknown"))
     if before.get("command") != command:
@@ -185,7 +186,7 @@ def _check_same(folder: Path, command: str, data: str) -> None:
 
 
 def _check_version(folder: Path, version: str) -> None:
-    """Refuse another major or minor version."""
+    """Refuse a run of another major or minor version."""
     if version.split(".")[:2] != __version__.split(".")[:2]:
         raise InputError(
             f"{folder} was written by newfound {version}; this is {__version__}. "
@@ -194,24 +195,25 @@ def _check_version(folder: Path, version: str) -> None:
 
 
 def _check_empty(folder: Path) -> None:
-    """Refuse to write among files that have nothing to do with a run."""
-    strangers = sorted(
+    """Refuse to write to a folder with files that have nothing to do with a run."""
+    others = sorted(
         path.name
         for path in folder.iterdir()
         if not path.name.startswith(".") and path.name not in LITTER
     )
-    if strangers:
+    if others:
         raise InputError(
-            f"{folder} is not empty (it holds {', '.join(strangers[:3])}) and is no run folder. "
+            f"{folder} is not empty (it holds {', '.join(others[:3])}) and is no run folder. "
             "Choose a new or an empty folder."
         )
 
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep a second process out. The system drops the lock of a process that dies.
+    """Keep other processes out of the folder.
 
-    On systems without `fcntl`, and file systems that know no locks, nothing is locked.
+    The operating system releases the lock of a process that dies. Nothing is locked on systems
+    without `fcntl`, and on file systems that do not support locks.
     """
     try:
         import fcntl
@@ -237,5 +239,5 @@ def _in_use(folder: Path, owner: bytes) -> InputError:
     process = owner.decode("ascii", "replace").strip()
     who = f"process {process}" if process else "another process"
     return InputError(
-        f"{folder} is in use by {who}. Wait until that is done, or choose another folder."
+        f"{folder} is in use by {who}. Wait until it has finished, or choose another folder."
     )

@@ -105,8 +105,9 @@ def why_not_split(evidence: MoveEvidence, code: int, n_known: int) -> str:
     gap, log_ratio = evidence.split_gap[code], evidence.split_log_ratio[code]
     if np.isnan(gap):
         return f"It is too small to split: a half would have {SMALLEST_HALF} items or fewer."
-    closest = _smallest(evidence.merge_gap)
-    if closest is None:
+    merge_gaps = evidence.merge_gap[~np.isnan(evidence.merge_gap)]
+    closest = merge_gaps.min(initial=np.inf)
+    if np.isinf(closest):
         words = f"Its halves differ by {gap:.3g}, and there is no other category to compare with"
     elif gap <= closest:
         words = f"Its halves differ less ({gap:.3g}) than any two categories do ({closest:.3g})"
@@ -148,16 +149,10 @@ def why_not_merged(
         reason = "has other labels" if code < n_known else "is too far away"
         return f"The nearest category, {names[nearest]}, {reason}."
     gap, log_ratio = evidence.merge_gap[code], evidence.merge_log_ratio[code]
-    widest = -(_smallest(-evidence.split_gap) or 0.0)
+    widest = evidence.split_gap[~np.isnan(evidence.split_gap)].max(initial=0.0)
     words = f"It differs from {names[partner]} by {gap:.3g}, "
     if gap >= widest:
         words += f"more than the halves of any category do ({widest:.3g})"
     else:
         words += f"less than the halves of some category do ({widest:.3g}): compare the two"
     return f"{words}; log H = {log_ratio:+.0f}."
-
-
-def _smallest(values: np.typing.NDArray[np.float64]) -> float | None:
-    """The smallest number, None if all are NaN."""
-    numbers = values[~np.isnan(values)]
-    return float(numbers.min()) if len(numbers) else None

@@ -237,8 +237,8 @@ def _evidence_from(
 ) -> MoveEvidence | None:
     """The evidence as stored; for a folder of 0.1.0 worked out again, None without its model."""
     if _PARTNER in categories:
-        numbers = [categories[name].to_numpy(dtype=np.float64) for name in _EVIDENCE]
-        return MoveEvidence(*numbers, merge_partner=_codes(categories[_PARTNER], names))
+        numbers = {name: categories[name].to_numpy(dtype=np.float64) for name in _EVIDENCE}
+        return MoveEvidence(**numbers, merge_partner=_codes(categories[_PARTNER], names))
     return None if model.mixture is None else weigh_moves(model.mixture, model.V, labels)
 
 

@@ -1,0 +1,132 @@
+"""A run and its categories in words."""
+
+import numpy as np
+import pytest
+
+from newfound.result.evidence import MoveEvidence
+from newfound.result.record import RehearsalRecord, Request, RunRecord
+from newfound.result.sentences import (
+    answer_sentence,
+    rerun_sentence,
+    trust_sentence,
+    why_not_merged,
+    why_not_split,
+)
+
+
+def test_words_for_categories_that_may_split(result):
+    reasons = result.categories["why_not_split"]
+    assert reasons[:5].tolist() == ["Its labels say that it is one category."] * 5
+    assert all("log H = " in reason for reason in reasons[5:])
+    assert all("halves differ" in reason for reason in reasons[5:])
+
+
+NAN = float("nan")
+
+
+def evidence(split, merge=NAN):
+    """Of a known and a novel category, with (gap, log H) of the split and of the merge."""
+    (gap, log_ratio), (merge_gap, merge_ratio) = (
+        (NAN, NAN) if numbers is NAN else numbers for numbers in (split, merge)
+    )
+    return MoveEvidence(
+        split_gap=np.array([NAN, gap]),
+        split_log_ratio=np.array([NAN, log_ratio]),
+        merge_gap=np.array([merge_gap] * 2),
+        merge_log_ratio=np.array([merge_ratio] * 2),
+        merge_partner=np.array([-1, -1] if merge is NAN else [1, 0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("split", "merge", "why_split", "why_merged"),
+    [
+        ((2.0, -3.0), (5.0, -7.0),
+         "Its halves differ less (2) than any two categories do (5); log H = -3.",
+         "It differs from cat by 5, more than the halves of any category do (2); log H = -7."),
+        ((9.0, 4.0), (5.0, 6.0),
+         "Its halves differ by 9, more than the two closest categories do (5), but a split would "
+         "make one category too many; log H = +4.",
+         "It differs from cat by 5, less than the halves of some category do (9): compare the two; "
+         "log H = +6."),
+        (NAN, (5.0, -7.0),
+         "It is too small to split: a half would have 5 items or fewer.",
+         "It differs from cat by 5, more than the halves of any category do (0); log H = -7."),
+        (NAN, NAN,
+         "It is too small to split: a half would have 5 items or fewer.",
+         "The nearest category, cat, is too far away."),
+        ((2.0, -3.0), NAN,
+         "Its halves differ by 2, and there is no other category to compare with; log H = -3.",
+         "The nearest category, cat, is too far away."),
+    ],
+)  # fmt: skip
+def test_evidence_in_words(split, merge, why_split, why_merged):
+    numbers = evidence(split, merge)
+    assert why_not_split(numbers, 1, n_known=1) == why_split
+    assert why_not_merged(numbers, 1, 1, ["cat", "new-001"], nearest=0) == why_merged
+
+
+def test_known_and_single_categories_in_words():
+    numbers = evidence(NAN)
+    assert why_not_split(numbers, 0, n_known=1) == "Its labels say that it is one category."
+    names = ["cat", "new-001"]
+    assert why_not_merged(numbers, 0, 2, names, nearest=1) == (
+        "The nearest category, new-001, has other labels."
+    )
+    assert why_not_merged(numbers, 0, 1, ["cat"], nearest=-1) == "There is no other category."
+
+
+def record(**changes):
+    counts = {"n_items": 1234, "n_labelled": 100, "n_known": 5, "n_novel": 4}
+    return RunRecord(**{"kind": "pictures", **counts, "n_novel_interval": (2.7, 6.2), **changes})
+
+
+def trust(**changes):
+    return trust_sentence(record(**changes))
+
+
+def rehearsed(*ratios):
+    return trust(rehearsal=RehearsalRecord(len(ratios), ratios))
+
+
+def test_the_answer_in_words():
+    assert answer_sentence(record()) == (
+        "4 new categories were found in 1,234 pictures, in addition to 5 known categories."
+    )
+    assert answer_sentence(record(n_novel=1, n_known=1, kind="texts")) == (
+        "1 new category was found in 1,234 texts, in addition to 1 known category."
+    )
+    assert answer_sentence(record(n_novel=0)) == (
+        "No new category was found in 1,234 pictures, in addition to 5 known categories."
+    )
+    given = record(n_items=10, kind="features", settings=Request(n_categories=9))
+    assert answer_sentence(given) == (
+        "9 categories in 10 items, as requested: 5 known categories and 4 new categories."
+    )
+
+
+def test_trust_in_words():
+    assert trust() == (
+        "90 % interval for the number of new categories: 3 to 6. There was no rehearsal with "
+        "hidden categories."
+    )
+    assert "interval for the number of new categories: 4." in trust(n_novel_interval=(3.6, 4.4))
+    assert "The number of categories was given" in trust(settings=Request(n_categories=9))
+    assert "Fewer than two classes have labels" in trust(n_novel_interval=None, n_known=1)
+    assert "which gives no interval" in trust(n_novel_interval=None)
+
+
+def test_the_rehearsal_in_words():
+    assert rehearsed(0.9, 1.0, 1.2).endswith(
+        "In a rehearsal, some known categories were hidden 3 times: for each hidden category, 1.0 "
+        "were found (0.9 to 1.2), which is close to the correct value, 1."
+    )
+    assert rehearsed(1.0, 2.0, 3.0).endswith(", so there may be fewer new categories: about 2.")
+    assert rehearsed(0.4, 0.5, 0.6).endswith(", so there may be more new categories: about 8.")
+    assert rehearsed(0.0, 0.0, 0.1).endswith(", so there may be more new categories.")
+
+
+def test_why_no_command_repeats_a_run():
+    assert rerun_sentence(record()) == "This run was started from Python, so no command repeats it."
+    assert "continued with newfound update" in rerun_sentence(record(command="update"))
+    assert "was recorded" in rerun_sentence(record(settings=Request(train=True)))
