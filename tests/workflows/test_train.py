@@ -266,9 +266,9 @@ def as_by_0_1_0(out, folder):
 
 
 def test_the_same_command_converts_a_folder_of_0_1_0(root, finished, tmp_path):
-    result, out = finished
+    _, out = finished
     as_by_0_1_0(out, tmp_path / "old")
-    with pytest.raises(InputError, match="written by `newfound train` of version 0.1.0.*again"):
+    with pytest.raises(InputError, match=r"by `newfound train` of version 0\.1\.0.*again"):
         read_result(tmp_path / "old")
     epochs = (out / "train" / "epochs.jsonl").read_bytes()
     train_on(root, tmp_path / "old")

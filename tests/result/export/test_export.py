@@ -4,7 +4,7 @@ import pytest
 
 from newfound.errors import InputError
 from newfound.result.export import FORMATS, export
-from newfound.result.result import read_result, write_result
+from newfound.result.store import read_result, write_result
 
 
 def test_an_unknown_format_is_refused(result, tmp_path):
