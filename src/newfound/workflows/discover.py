@@ -526,7 +526,7 @@ def _rehearse(mixture: SplitMergeMixture, X: Floats, y: Labels, job: _Job) -> Re
             n_draws=N_DRAWS,
             n_jobs=-1 if X.size > _NUMBERS_FOR_PROCESSES else 1,
             random_state=int(job.seed),
-            callback=lambda done: job.tell("Rehearsing", done, N_DRAWS),
+            progress=lambda done, total: job.tell("Rehearsing", done, total),
         )
 
 
