@@ -78,6 +78,29 @@ def test_expected_sizes_are_a_setting_as_any_other():
     assert clone(mixture).get_params()["expect_sizes"] is True
 
 
+def test_labels_are_encoded_and_rows_hashed_once(digits, fitted, monkeypatch):
+    from newfound.mixture import estimator, lloyd, projection
+    from newfound.mixture.counting import count
+
+    calls = []
+
+    def watched(name, original):
+        def watch(*args):
+            calls.append((name, args[0].shape))
+            return original(*args)
+
+        return watch
+
+    for module in (estimator, lloyd, projection, count):
+        for name in {"encode_labels", "row_keys"} & set(vars(module)):
+            monkeypatch.setattr(module, name, watched(name, getattr(module, name)))
+    X, _, y = digits
+    mixture = fitted(digits, whiten=True)
+    # the projected rows have keys of their own, for k-means: once for all starts
+    hashed = [("row_keys", X.shape), ("row_keys", (len(X), mixture.n_directions_))]
+    assert calls == [("encode_labels", y.shape), *hashed]
+
+
 def test_same_seed_same_bits(digits, fitted):
     first, second = fitted(digits, max_passes=4), fitted(digits, max_passes=4)
     np.testing.assert_array_equal(first.labels_, second.labels_)

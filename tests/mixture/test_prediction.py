@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from newfound import SplitMergeMixture
 
@@ -52,3 +53,20 @@ def test_score_is_the_mean_log_density(digits, fitted):
     assert mixture.score(X) == pytest.approx(mixture.score_samples(X).mean())
     noise = np.random.default_rng(0).normal(size=X.shape)
     assert mixture.score(X) > mixture.score(noise)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("assign", ["nearest", "soft"])
+def test_rows_that_are_already_projected_have_the_same_probabilities(digits, assign, dtype):
+    X, _, y = digits
+    settings = {"n_components": 10, "n_directions": 20, "n_init": 1, "random_state": 0}
+    mixture = SplitMergeMixture(assign=assign, **settings).fit(X.astype(dtype), y)
+    V = mixture.projection_.transform(X.astype(dtype))
+    np.testing.assert_array_equal(
+        mixture.proba_of_projected(V), mixture.predict_proba(X.astype(dtype))
+    )
+
+
+def test_an_unfitted_mixture_has_no_probabilities():
+    with pytest.raises(NotFittedError):
+        SplitMergeMixture().proba_of_projected(np.eye(3))
