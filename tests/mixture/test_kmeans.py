@@ -1,21 +1,18 @@
-"""Semi-supervised k-means: pinned classes, invariances, a slow second version, bad input."""
+"""Semi-supervised k-means: pinned classes, invariances, starts, what comes after fit."""
 
 import pickle
-import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from newfound import SemiSupervisedKMeans
-from newfound.errors import DiscoveryWarning, InputError
-from newfound.mixture.kmeans import _prepare, fit_labels, group_free_rows, lloyd
+from newfound.mixture.kmeans import fit_labels, group_free_rows
+from newfound.mixture.lloyd import PinnedRows, run_lloyd
 
 DTYPES = [np.float64, np.float32]
 
@@ -31,61 +28,7 @@ def same_partition(a, b):
     return adjusted_rand_score(a, b) == 1.0
 
 
-@pytest.fixture
-def cloud():
-    """Rows without clear clusters, so that starts and iterations matter; two classes known."""
-    rng = np.random.default_rng(21)
-    X = rng.normal(size=(120, 3))
-    y = np.full(120, -1)
-    y[:20] = (X[:20, 0] > 0).astype(int)
-    return X, y
-
-
 # The algorithm
-
-
-def slow_lloyd(X, codes, centres, weights):
-    """Textbook loops: pinned rows stay, the others go to the nearest mean, until none moves."""
-    centres = [list(centre) for centre in centres]
-    labels, n_iter = None, 0
-    while True:
-        n_iter += 1
-        previous, labels = labels, []
-        for x, code in zip(X, codes, strict=True):
-            distances = [sum((a - b) ** 2 for a, b in zip(x, c, strict=True)) for c in centres]
-            labels.append(code if code != -1 else distances.index(min(distances)))
-        if labels == previous:
-            inertia = sum(
-                w * sum((a - b) ** 2 for a, b in zip(x, centres[label], strict=True))
-                for x, label, w in zip(X, labels, weights, strict=True)
-            )
-            return labels, centres, inertia, n_iter
-        for k in range(len(centres)):
-            members = [i for i, label in enumerate(labels) if label == k]
-            assert members, "this reference knows no empty clusters"
-            total = sum(weights[i] for i in members)
-            for column in range(len(centres[k])):
-                centres[k][column] = sum(weights[i] * X[i][column] for i in members) / total
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_known", [0, 1, 3])
-@pytest.mark.parametrize("seed", range(4))
-def test_lloyd_is_the_textbook_algorithm(seed, n_known, weighted):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(60, 2))
-    codes = np.full(60, -1)
-    codes[: 5 * n_known] = np.repeat(np.arange(n_known), 5)
-    weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
-    centres = X[rng.choice(np.arange(15, 60), size=n_known + 3, replace=False)]
-    found = lloyd(_prepare(X, weights, codes, n_known), centres, max_iter=300, threshold=0.0)
-    labels, slow_centres, inertia, n_iter = slow_lloyd(
-        X.tolist(), codes.tolist(), centres, weights.tolist()
-    )
-    assert found.labels.tolist() == labels
-    assert found.n_iter == n_iter
-    assert found.inertia == pytest.approx(inertia)
-    np.testing.assert_allclose(found.centres, slow_centres, atol=1e-12)
 
 
 def test_without_labels_it_is_as_good_as_scikit_learn(blobs):
@@ -135,24 +78,6 @@ def test_centres_are_the_means_of_their_rows(blobs):
     means = [blobs.X[found.labels_ == k].mean(axis=0) for k in range(5)]
     np.testing.assert_allclose(found.cluster_centers_, means, atol=1e-12)
     np.testing.assert_array_equal(found.prototypes_, found.cluster_centers_)
-
-
-def test_an_empty_cluster_moves_to_the_row_that_is_worst_served():
-    X = np.array([[0.0], [1.0], [2.0], [50.0]])
-    start = _prepare(X, np.ones(4), np.full(4, -1), 0)
-    found = lloyd(start, np.array([[1.0], [1000.0]]), max_iter=1, threshold=0.0)
-    assert found.centres.ravel().tolist() == [1.0, 50.0]
-    assert found.labels.tolist() == [0, 0, 0, 1]
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_all_empty_clusters_are_seeded_anew(cloud, dtype):
-    X, y = cloud[0].astype(dtype), cloud[1]
-    centres = np.zeros((7, 3))
-    centres[2:] = 1e6  # five novel clusters that no row is near to
-    found = lloyd(_prepare(X, np.ones(120, dtype), y, 2), centres, max_iter=300, threshold=0.0)
-    assert np.unique(found.labels).tolist() == list(range(7))
-    assert np.abs(found.centres).max() < 10
 
 
 def test_a_row_of_weight_zero_fills_no_cluster():
@@ -228,17 +153,6 @@ def test_blocks_do_not_matter(cloud, dtype, request):
     np.testing.assert_allclose(blocked.cluster_centers_, whole.cluster_centers_, atol=1e-5)
 
 
-def test_an_offset_does_not_matter(cloud):
-    """From the same start: k-means++ draws by content, and an offset is other content."""
-    X, y = cloud
-    centres = X[40:46]
-    near = lloyd(_prepare(X, np.ones(120), y, 2), centres, 300, 0.0)
-    far = lloyd(_prepare(X + 1e6, np.ones(120), y, 2), centres + 1e6, 300, 0.0)
-    assert far.labels.tolist() == near.labels.tolist()
-    assert far.n_iter == near.n_iter
-    assert far.inertia == pytest.approx(near.inertia, rel=1e-6)
-
-
 def test_an_offset_does_not_matter_for_clear_clusters(blobs):
     far = SemiSupervisedKMeans(5, random_state=0).fit(blobs.X + 1e6, blobs.y)
     assert same_partition(far.labels_, blobs.truth)
@@ -299,11 +213,11 @@ def test_a_larger_tolerance_ends_earlier(cloud):
 def test_tolerance_is_relative_to_the_variance_of_the_data(cloud, scale, monkeypatch):
     thresholds = []
 
-    def spy(start, centres, max_iter, threshold):
+    def spy(pinned, centres, max_iter, threshold):
         thresholds.append(threshold)
-        return lloyd(start, centres, max_iter, threshold)
+        return run_lloyd(pinned, centres, max_iter, threshold)
 
-    monkeypatch.setattr("newfound.mixture.kmeans.lloyd", spy)
+    monkeypatch.setattr("newfound.mixture.kmeans.run_lloyd", spy)
     X = cloud[0] * scale
     SemiSupervisedKMeans(4, tol=0.01, random_state=0).fit(X)
     assert thresholds == [pytest.approx(0.01 * X.var(axis=0).mean())]
@@ -311,7 +225,7 @@ def test_tolerance_is_relative_to_the_variance_of_the_data(cloud, scale, monkeyp
 
 def test_one_start_on_checked_rows_is_the_estimator(cloud):
     X, y = cloud
-    labels = fit_labels(X, y, 2, 6, np.random.RandomState(3))
+    labels = fit_labels(PinnedRows.of(X, y, 2), 6, np.random.RandomState(3))
     assert labels.tolist() == SemiSupervisedKMeans(6, random_state=3).fit(X, y).labels_.tolist()
 
 
@@ -339,17 +253,6 @@ def test_coarse_groups_do_not_depend_on_the_order_of_rows(cloud):
     straight = group_free_rows(X, y, 2, 12, np.random.RandomState(0))
     shuffled = group_free_rows(X[order], y[order], 2, 12, np.random.RandomState(0))
     assert shuffled.tolist() == straight[order].tolist()
-
-
-def test_memory_does_not_grow_with_rows_times_clusters(monkeypatch):
-    monkeypatch.setattr("newfound.mixture.rows.BLOCK_BYTES", 1 << 15)
-    X = np.random.default_rng(0).normal(size=(8_000, 4))
-    model = SemiSupervisedKMeans(100, max_iter=2, random_state=0)
-    tracemalloc.start()
-    model.fit(X)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8_000 * 100 * 8 / 3
 
 
 # What comes after fit
@@ -435,133 +338,3 @@ def test_pickle_predicts_the_same(blobs):
     thawed = pickle.loads(pickle.dumps(found))
     assert thawed.predict(blobs.X).tolist() == found.predict(blobs.X).tolist()
     assert thawed.category_names_.tolist() == found.category_names_.tolist()
-
-
-# Input at the edge
-
-
-def test_a_class_with_one_row():
-    X = np.array([[0.0], [0.2], [9.0], [9.2]])
-    found = SemiSupervisedKMeans(2, random_state=0).fit(X, [None, "cat", None, None])
-    assert found.labels_.tolist() == [0, 0, 1, 1]
-    assert found.category_names_.tolist() == ["cat", "new-001"]
-
-
-def test_all_rows_labelled(blobs):
-    found = SemiSupervisedKMeans(5, random_state=0).fit(blobs.X, blobs.truth)
-    assert found.labels_.tolist() == blobs.truth.tolist()
-    assert found.n_novel_ == 0
-
-
-def test_all_rows_labelled_leave_nothing_for_novel_clusters(blobs):
-    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(5\).*n_clusters \(7\)"):
-        found = SemiSupervisedKMeans(7, random_state=0).fit(blobs.X, blobs.truth)
-    assert np.isfinite(found.cluster_centers_).all()
-    assert found.labels_.tolist() == blobs.truth.tolist()
-
-
-@pytest.mark.parametrize("n_clusters", [1, 200])
-def test_one_cluster_and_as_many_as_rows(blobs, n_clusters):
-    found = SemiSupervisedKMeans(n_clusters, random_state=0).fit(blobs.X)
-    assert len(set(found.labels_.tolist())) == n_clusters
-    if n_clusters == 200:
-        assert found.inertia_ == pytest.approx(0, abs=1e-20)
-
-
-@pytest.mark.parametrize("y", [None, [0] + 9 * [-1]], ids=["unlabelled", "labelled"])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_duplicate_rows_only(dtype, y):
-    X = np.full((10, 3), 0.1, dtype=dtype)
-    with pytest.warns(
-        ConvergenceWarning, match=r"clusters \(1\).*n_clusters \(4\).*too few different"
-    ):
-        found = SemiSupervisedKMeans(4, random_state=0).fit(X, y)
-    assert np.isfinite(found.cluster_centers_).all()
-    assert found.labels_.tolist() == [0] * 10
-
-
-def test_fewer_clusters_than_known_classes(blobs):
-    model = SemiSupervisedKMeans(2, random_state=0)
-    with pytest.warns(DiscoveryWarning, match=r"n_clusters=2.*3 known classes.*to at least 3"):
-        model.fit(blobs.X, blobs.y)
-    assert model.n_components_ == len(model.cluster_centers_) == 3
-    assert model.n_novel_ == 0
-
-
-@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity")])
-def test_nan_and_infinity(blobs, value, word):
-    blobs.X[3, 1] = value
-    with pytest.raises(ValueError, match=f"Input X contains {word}"):
-        SemiSupervisedKMeans(5).fit(blobs.X, blobs.y)
-
-
-def test_fewer_rows_than_clusters():
-    with pytest.raises(InputError, match=r"n_samples=3 .*n_clusters=8.*Lower n_clusters or give"):
-        SemiSupervisedKMeans(8).fit(np.eye(3))
-
-
-def test_labels_of_the_wrong_length(blobs):
-    with pytest.raises(InputError, match=r"y has 199 labels, but X has 200 rows.*one label per"):
-        SemiSupervisedKMeans(5).fit(blobs.X, blobs.y[:-1])
-
-
-def test_an_empty_array():
-    with pytest.raises(ValueError, match=r"0 sample\(s\) .*minimum of 1 is required"):
-        SemiSupervisedKMeans(2).fit(np.empty((0, 3)))
-
-
-def test_an_array_without_columns():
-    with pytest.raises(ValueError, match=r"0 feature\(s\) .*minimum of 1 is required"):
-        SemiSupervisedKMeans(2).fit(np.empty((3, 0)))
-
-
-def test_a_sparse_matrix(blobs):
-    with pytest.raises(ValueError, match=r"[Ss]parse.*dense.*toarray"):
-        SemiSupervisedKMeans(5).fit(sparse.csr_matrix(blobs.X))
-
-
-@pytest.mark.parametrize("dtype", [object, str])
-def test_an_array_of_text(dtype):
-    X = np.array([["cat", "dog"], ["elk", "fox"]], dtype=dtype)
-    with pytest.raises(ValueError, match=r"could not convert string to float.*'cat'"):
-        SemiSupervisedKMeans(2).fit(X)
-
-
-def test_an_object_array_of_numbers_works(blobs):
-    found = SemiSupervisedKMeans(5, random_state=0).fit(blobs.X.astype(object), blobs.y)
-    assert same_partition(found.labels_, blobs.truth)
-
-
-@pytest.mark.parametrize("name", ["n_clusters", "n_init", "max_iter"])
-@pytest.mark.parametrize("value", [0, -3, 2.5, True, "5", None], ids=repr)
-def test_counts_must_be_positive_whole_numbers(blobs, name, value):
-    model = SemiSupervisedKMeans(5).set_params(**{name: value})
-    with pytest.raises(InputError, match=f"{name} must be a whole number.*got {value!r}"):
-        model.fit(blobs.X)
-
-
-@pytest.mark.parametrize(
-    ("weights", "message"),
-    [
-        (np.ones(199), r"sample_weight\.shape == \(199,\), expected \(200,\)"),
-        (-np.ones(200), r"Negative values in data passed to `sample_weight`"),
-        (np.full(200, np.nan), r"Input sample_weight contains NaN"),
-    ],
-    ids=["length", "negative", "NaN"],
-)
-def test_bad_sample_weights(blobs, weights, message):
-    with pytest.raises(ValueError, match=message):
-        SemiSupervisedKMeans(5).fit(blobs.X, sample_weight=weights)
-
-
-def test_rows_with_another_number_of_columns(blobs):
-    found = SemiSupervisedKMeans(5, random_state=0).fit(blobs.X)
-    with pytest.raises(ValueError, match=r"3 features.*expecting 4 features"):
-        found.predict(blobs.X[:, :3])
-
-
-def test_rows_that_are_too_many_to_keep_give_the_same_clusters(blobs, monkeypatch, tiny_blocks):
-    kept = SemiSupervisedKMeans(7, random_state=3).fit(blobs.X, blobs.y)
-    monkeypatch.setattr("newfound.mixture.kmeans._KEPT_BYTES", 0)
-    read_again = SemiSupervisedKMeans(7, random_state=3).fit(blobs.X, blobs.y)
-    np.testing.assert_array_equal(read_again.labels_, kept.labels_)

@@ -1,11 +1,20 @@
 import numpy as np
 import pytest
 
-from newfound.mixture.outcome import agree
+from newfound import CategoryCount, SplitMergeMixture
+from newfound.mixture import outcome
+from newfound.mixture.outcome import vote
+from newfound.mixture.sizes import expected_sizes, fit_sizes
+
+few_classes = pytest.mark.filterwarnings(
+    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count speaks"
+)
+
+# The vote
 
 
 def test_alone_a_partition_stays_and_says_nothing_of_its_stability():
-    labels, stability = agree(np.array([0, 1, 1]), [], n_known=1)
+    labels, stability = vote(np.array([0, 1, 1]), [], n_known=1)
     np.testing.assert_array_equal(labels, [0, 1, 1])
     assert np.isnan(stability).all()
 
@@ -13,14 +22,14 @@ def test_alone_a_partition_stays_and_says_nothing_of_its_stability():
 def test_other_numbers_for_the_same_partition_agree_fully():
     reference = np.array([0, 0, 1, 1, 2, 2, 3])
     renumbered = np.array([0, 0, 3, 3, 1, 1, 2])
-    labels, stability = agree(reference, [renumbered, renumbered], n_known=1)
+    labels, stability = vote(reference, [renumbered, renumbered], n_known=1)
     np.testing.assert_array_equal(labels, reference)
     np.testing.assert_array_equal(stability, 1)
 
 
 def test_known_classes_only_match_themselves():
     # the rows of class 0 and 1 changed places: no renaming, but disagreement
-    labels, stability = agree(np.array([0, 0, 1, 1]), [np.array([1, 1, 0, 0])] * 2, n_known=2)
+    labels, stability = vote(np.array([0, 0, 1, 1]), [np.array([1, 1, 0, 0])] * 2, n_known=2)
     np.testing.assert_array_equal(labels, [1, 1, 0, 0])
     np.testing.assert_array_equal(stability, 0)
 
@@ -28,8 +37,8 @@ def test_known_classes_only_match_themselves():
 def test_the_majority_wins_and_a_tie_goes_to_the_reference():
     reference = np.array([0, 0, 0, 1, 1, 1])
     moved = np.array([0, 0, 1, 1, 1, 1])
-    np.testing.assert_array_equal(agree(reference, [moved], 0)[0], reference)
-    labels, stability = agree(reference, [moved, moved], 0)
+    np.testing.assert_array_equal(vote(reference, [moved], 0)[0], reference)
+    labels, stability = vote(reference, [moved, moved], 0)
     np.testing.assert_array_equal(labels, moved)
     assert stability == pytest.approx([2 / 3, 3 / 4])
 
@@ -37,7 +46,7 @@ def test_the_majority_wins_and_a_tie_goes_to_the_reference():
 def test_more_and_fewer_components_than_the_reference():
     reference = np.array([0, 0, 1, 1, 2, 2])
     fewer, more = np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 2, 2, 3, 4])
-    labels, stability = agree(reference, [fewer, more], n_known=0)
+    labels, stability = vote(reference, [fewer, more], n_known=0)
     np.testing.assert_array_equal(labels, reference)
     assert stability[0] == pytest.approx((1 + 1 / 2) / 2)
     # one of the two that `fewer` holds together finds a partner in it, the other none
@@ -47,6 +56,169 @@ def test_more_and_fewer_components_than_the_reference():
 def test_no_component_is_voted_away():
     reference = np.array([0, 0, 0, 0, 1, 2, 2, 2, 2])
     other = np.array([0, 0, 0, 0, 0, 1, 1, 1, 1])
-    labels, stability = agree(reference, [other, other], n_known=0)
+    labels, stability = vote(reference, [other, other], n_known=0)
     np.testing.assert_array_equal(labels, reference)
     assert stability[1] == 0
+
+
+# Sizes, numbering and the variance
+
+
+def overlapping_blobs(seed=0):
+    """Five classes of 60 rows; of the two novel ones, the wide one reaches into the dense one."""
+    rng = np.random.default_rng(seed)
+    centres, spreads = np.eye(6)[:5], np.array([0.1, 0.1, 0.1, 0.05, 0.3])
+    centres[4] = centres[3] + 0.5 * np.eye(6)[4]
+    truth = np.repeat(np.arange(5), 60)
+    X = centres[truth] + spreads[truth, None] * rng.normal(size=(300, 6))
+    return X, truth, np.where((truth < 3) & (np.arange(300) % 2 == 0), truth, -1)
+
+
+@few_classes
+@pytest.mark.parametrize("seed", range(3))
+def test_with_expected_sizes_novel_categories_are_more_alike(seed, fitted):
+    blobs = overlapping_blobs(seed)
+    plain = fitted(blobs, n_components=5, expect_sizes=False)
+    sized = fitted(blobs, n_components=5, expect_sizes=True)
+    large, small = np.bincount(plain.labels_)[3:]
+    assert large - small >= 20
+    large_sized, small_sized = np.bincount(sized.labels_)[3:]
+    assert large_sized - small_sized < large - small
+    np.testing.assert_array_equal(sized.prototypes_[:3], plain.prototypes_[:3])
+
+
+def test_offsets_are_those_of_the_expected_sizes(digits, fitted):
+    X, _, y = digits
+    plain = fitted(digits, n_components=10, expect_sizes=False)
+    V, labels, free = plain.projection_.transform(X), plain.labels_, y == -1
+    sizes = expected_sizes(y, labels, 10)
+    prototypes, offsets = fit_sizes(V[free], plain.prototypes_, 5, sizes)
+    squared = ((V[:, None] - prototypes) ** 2).sum(axis=2)
+    expected = np.where(free, (squared - offsets).argmin(axis=1), y)
+    assert (expected != labels).any()
+    sized = fitted(digits, n_components=10, expect_sizes=True)
+    order = [int(np.square(prototypes - p).sum(axis=1).argmin()) for p in sized.prototypes_]
+    assert sorted(order) == list(range(10))
+    np.testing.assert_allclose(sized.offsets_, offsets[order], atol=1e-6)
+    np.testing.assert_allclose(sized.prototypes_, prototypes[order], atol=1e-6)
+    np.testing.assert_array_equal(np.argsort(order)[expected], sized.labels_)
+
+
+@few_classes
+@pytest.mark.parametrize(
+    ("expect_sizes", "assign", "labels"),
+    [
+        (False, "nearest", "some"),
+        (True, "soft", "some"),
+        (True, "nearest", "none"),
+        (True, "nearest", "all"),
+    ],
+)
+def test_without_sizes_to_expect_offsets_are_zero(expect_sizes, assign, labels):
+    X, truth, y = overlapping_blobs()
+    y = {"some": y, "none": np.full(300, -1), "all": truth}[labels]
+    settings = {"n_components": 5, "assign": assign, "random_state": 0}
+    mixture = SplitMergeMixture(expect_sizes=expect_sizes, **settings).fit(X, y)
+    np.testing.assert_array_equal(mixture.offsets_, np.zeros(5))
+    plain = SplitMergeMixture(expect_sizes=False, **settings).fit(X, y)
+    np.testing.assert_array_equal(mixture.labels_, plain.labels_)
+
+
+def test_no_category_is_given_up_for_its_size(digits, monkeypatch, fitted):
+    def far_too_small(V, prototypes, n_known, sizes):
+        return prototypes, np.where(np.arange(len(sizes)) == 7, -10.0, 0.0)
+
+    monkeypatch.setattr("newfound.mixture.outcome.fit_sizes", far_too_small)
+    X, _, _ = digits
+    sized = fitted(digits, n_components=10, expect_sizes=True)
+    plain = fitted(digits, n_components=10, expect_sizes=False)
+    np.testing.assert_array_equal(sized.offsets_, np.zeros(10))
+    np.testing.assert_array_equal(sized.labels_, plain.labels_)
+    np.testing.assert_array_equal(sized.predict_proba(X), plain.predict_proba(X))
+
+
+def test_the_variance_is_fitted_with_the_offsets(digits, monkeypatch, fitted):
+    seen = []
+
+    def watch(squared, codes, sizes, fallback, offsets):
+        seen.append(offsets)
+        return original(squared, codes, sizes, fallback, offsets)
+
+    original = outcome.spherical_variance
+    monkeypatch.setattr(outcome, "spherical_variance", watch)
+    mixture = fitted(digits, n_components=10, n_init=1, expect_sizes=True)
+    np.testing.assert_array_equal(seen, [mixture.offsets_])
+
+
+def test_a_part_of_many_labelled_rows_is_enough_for_the_variance(digits, monkeypatch, fitted):
+    X, _, _ = digits
+    all_rows = fitted(digits, n_components=10).predict_proba(X).max(axis=1)
+    monkeypatch.setattr("newfound.mixture.outcome._ROWS_FOR_VARIANCE", 100)  # every second
+    some_rows = fitted(digits, n_components=10).predict_proba(X).max(axis=1)
+    assert (some_rows != all_rows).any()
+    assert abs(some_rows.mean() - all_rows.mean()) < 0.03
+
+
+def test_row_order_does_not_matter_to_sizes(digits):
+    X, _, y = digits
+    order = np.random.default_rng(1).permutation(len(X))
+    settings = {"n_components": 10, "expect_sizes": True, "random_state": 3}
+    straight = SplitMergeMixture(**settings).fit(X, y)
+    shuffled = SplitMergeMixture(**settings).fit(X[order], y[order])
+    np.testing.assert_array_equal(shuffled.offsets_, straight.offsets_)
+    np.testing.assert_array_equal(shuffled.labels_, straight.labels_[order])
+
+
+def classes_of_one_size(labels="drawn"):
+    """Six known and two novel classes of 60 rows; half of the labels drawn, or 30 of each."""
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(8), 60)
+    X = np.eye(8)[truth] + 0.3 * rng.normal(size=(480, 8))
+    chosen = rng.permutation(360)[:180] if labels == "drawn" else np.arange(0, 360, 2)
+    y = np.full(480, -1)
+    y[chosen] = truth[chosen]
+    return X, truth, y
+
+
+@pytest.mark.parametrize(
+    ("labels", "settings", "expects"),
+    [
+        ("drawn", {}, True),
+        ("quota", {}, False),
+        ("quota", {"expect_sizes": True}, True),
+        ("drawn", {"expect_sizes": False}, False),
+        ("drawn", {"acceptance": "literal"}, False),
+    ],
+)
+def test_sizes_are_expected_where_labels_speak_for_them(labels, settings, expects):
+    X, _, y = classes_of_one_size(labels)
+    mixture = SplitMergeMixture(n_components=8, random_state=0, **settings).fit(X, y)
+    assert mixture.offsets_.any() == expects
+
+
+@pytest.mark.parametrize("n_absent", [0, 1])
+def test_where_the_count_sees_a_known_class_absent_sizes_are_left_alone(n_absent):
+    X, _, y = classes_of_one_size()
+    count = CategoryCount(2.0, (1.0, 3.0), 0.9, 0.5, 0.4, 6, n_absent)
+    mixture = SplitMergeMixture(count=count, random_state=0).fit(X, y)
+    assert mixture.offsets_.any() == (n_absent == 0)
+
+
+def test_where_all_that_is_known_has_its_label_sizes_are_left_alone():
+    X, truth, _ = classes_of_one_size()
+    sizes = np.array([50, 44, 39, 47, 41, 52, 60, 60])
+    kept = np.flatnonzero(np.arange(480) % 60 < sizes[truth])
+    X, y = X[kept], np.where(truth < 6, truth, -1)[kept]
+    mixture = SplitMergeMixture(n_components=8, random_state=0).fit(X, y)
+    assert not mixture.offsets_.any()
+
+
+def test_more_starts_keep_the_most_likely(digits):
+    X, _, y = digits
+    settings = {"acceptance": "literal", "max_passes": 3, "random_state": 7}
+    one = SplitMergeMixture(8, n_init=1, **settings).fit(X, y)
+    many = SplitMergeMixture(8, n_init=4, **settings).fit(X, y)
+    assert many.history_[-1].log_likelihood >= one.history_[-1].log_likelihood
+    assert np.isnan(one.stability_).all()
+    assert ((many.stability_ >= 0) & (many.stability_ <= 1)).all()
+    assert len(many.stability_) == many.n_components_

@@ -261,11 +261,11 @@ def test_the_folder_of_another_run_is_refused(tmp_path, changes, message):
     assert read_json(tmp_path / "started.json") == start
 
 
-def test_a_patch_of_this_version_is_welcome(tmp_path, monkeypatch):
-    record_start(tmp_path, command="discover", data="d")
-    finish(tmp_path)
-    major, minor, _ = newfound.__version__.split(".")
-    monkeypatch.setattr(run_folder, "__version__", f"{major}.{minor}.99")
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.99"])
+def test_versions_with_the_same_format_are_read_and_resumed(tmp_path, version):
+    start = {"version": version, "command": "discover", "data": "d"}
+    write_json(tmp_path / "started.json", start)
+    finish(tmp_path, version=version)
     check_run(tmp_path)
     with open_run(tmp_path, command="discover", data="d"):
         pass

@@ -21,8 +21,8 @@ from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, prototypes_of
 from newfound.mixture.counting.count import CategoryCount
-from newfound.mixture.estimator import SplitMergeMixture, enough_to_whiten
-from newfound.mixture.projection import EXACT_COLUMNS, Projection, unit_rows
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.mixture.projection import EXACT_COLUMNS, Projection, enough_to_whiten, unit_rows
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
 

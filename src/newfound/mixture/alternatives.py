@@ -1,8 +1,8 @@
-"""Other ways to prototypes, for comparison with the mixture (the paper's Table 7a).
+"""Other ways to find prototypes, for comparison with the mixture (the paper's Table 7a).
 
-Ward's agglomeration and DBSCAN under the same label constraints as the mixture and
-`SemiSupervisedKMeans`: rows of one class stay together, rows of two classes stay apart, the
-first K^l components are the known classes. Every row gets a component.
+Ward's agglomeration and DBSCAN, with the same label constraints as the mixture and
+`SemiSupervisedKMeans`: rows of one class are in one component, rows of two classes are not, and the
+first K^l components are the K^l known classes. Every row gets a component.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
     check_positive_int,
     check_rows,
+    default_n_components,
 )
 from newfound.mixture.kmeans import group_free_rows
 from newfound.mixture.rows import nearest_centre, squared_distances
 from newfound.mixture.split_merge import number_components
 
-#: Ward compares all pairs of leaves; more free rows than this are first grouped by k-means.
+#: Ward compares all pairs of leaves, so more free rows than this are first grouped by k-means.
 N_LEAVES = 4096
 
 
 class _PrototypeClusterer(PartiallyLabelledClusterMixin, BaseEstimator):
-    """What the two clusterers share: checks before, fitted attributes after, `predict`."""
+    """What the two clusterers share: the checks, the fitted attributes, and `predict`."""
 
     n_components_: int
 
@@ -50,7 +51,7 @@ class _PrototypeClusterer(PartiallyLabelledClusterMixin, BaseEstimator):
         self.prototypes_ = prototypes_of(X, partial.codes, self.labels_, self.n_known_)
 
     def predict(self, X: ArrayLike) -> Ints:
-        """Component of the nearest prototype of each row of X."""
+        """Component whose prototype is nearest, for each row of X."""
         check_is_fitted(self)
         rows = check_rows(self, X, reset=False)
         return nearest_centre(rows, self.prototypes_.astype(rows.dtype))[0]
@@ -64,7 +65,7 @@ class ConstrainedWard(_PrototypeClusterer):
     n_components : int, optional
         Total number of components K. By default K^l + max(1, K^l // 2), and 10 without labels.
     random_state : int, RandomState or None, default=None
-        Seed of the grouping that comes first when there are more than 4,096 unlabelled rows.
+        Seed of the k-means that groups the unlabelled rows if there are more than 4,096.
 
     Attributes
     ----------
@@ -73,7 +74,7 @@ class ConstrainedWard(_PrototypeClusterer):
     prototypes_ : ndarray of shape (K, d)
         Mean of the labelled rows of a known class, of all rows of a novel component.
     n_known_, n_novel_, n_components_ : int
-        K^l, K^n and K.
+        Number of known classes K^l, of novel components K^n, and their sum K.
     classes_ : ndarray of shape (K^l,)
         The known classes.
     category_names_ : ndarray of object, shape (K,)
@@ -92,8 +93,7 @@ class ConstrainedWard(_PrototypeClusterer):
             check_positive_int("n_components", self.n_components)
         X, partial = self._check(X, y)
         n_known = partial.n_known
-        default = n_known + max(1, n_known // 2) if n_known else 10
-        n_components = self.n_components or min(default, len(X))
+        n_components = self.n_components or min(default_n_components(n_known), len(X))
         if n_components > len(X):
             raise InputError(f"n_components={n_components} is more than n_samples={len(X)}.")
         random_state = check_random_state(self.random_state)
@@ -111,9 +111,9 @@ class ConstrainedWard(_PrototypeClusterer):
 class ConstrainedDBSCAN(_PrototypeClusterer):
     """DBSCAN whose clusters respect the labels.
 
-    A cluster that holds labelled rows is given to their classes, each of its rows to the class
-    with the nearest labelled mean; the other clusters are novel; noise goes to the nearest
-    prototype.
+    The rows of a cluster that holds labelled rows go to the classes of these rows: each to the
+    class with the nearest labelled mean. The other clusters are novel. Rows that DBSCAN calls
+    noise go to the nearest prototype.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class ConstrainedDBSCAN(_PrototypeClusterer):
 
 
 def _respect_labels(X: Floats, partial: PartialLabels, found: Ints) -> Ints:
-    """Turn DBSCAN's clusters (-1 is noise) into components: known classes first."""
+    """Turn DBSCAN's clusters (-1 is noise) into components, known classes first."""
     codes, n_known = partial.codes, partial.n_known
     labels = np.where(found >= 0, found + n_known, UNLABELLED)
     labels[partial.is_labelled] = codes[partial.is_labelled]
@@ -174,10 +174,24 @@ def _respect_labels(X: Floats, partial: PartialLabels, found: Ints) -> Ints:
 
 
 def ward_merges(means: Doubles, counts: Doubles, n_known: int) -> list[tuple[float, int, int]]:
-    """All merges (height, leaf, leaf) by the nearest-neighbour chain.
+    """Find all merges of Ward's tree by the nearest-neighbour chain.
 
-    Two known classes are infinitely far apart. That keeps Ward's distance reducible, so the
-    chain finds the same tree as always merging the nearest pair.
+    Two known classes are infinitely far from each other. Ward's distance stays reducible with
+    that, so the chain finds the same tree as always merging the nearest pair.
+
+    Parameters
+    ----------
+    means : ndarray of shape (n_leaves, d)
+        Mean of each leaf; the first `n_known` leaves are the known classes.
+    counts : ndarray of shape (n_leaves,)
+        Number of rows of each leaf.
+    n_known : int
+        K^l, the number of known classes.
+
+    Returns
+    -------
+    list of (float, int, int)
+        Height and two leaves of each merge, for `cut_tree`.
     """
     distances = squared_distances(means, means)
     distances *= counts[:, None] * counts[None, :] / (counts[:, None] + counts[None, :])
@@ -189,13 +203,14 @@ def ward_merges(means: Doubles, counts: Doubles, n_known: int) -> list[tuple[flo
     chain: list[int] = []
     while True:
         if not chain:
-            # a free leaf has a finite distance to every other; without one all is done
+            # only a novel leaf can merge with any other; without one there is nothing left to do
             free = np.flatnonzero(is_active[n_known:])
             if is_active.sum() < 2 or (len(free) == 0):
                 return merges
             chain.append(int(free[0]) + n_known)
         top = chain[-1]
         nearest = int(distances[top].argmin())
+        # in case of a tie go back, or the chain would run in a circle
         if len(chain) > 1 and distances[top, chain[-2]] <= distances[top, nearest]:
             nearest = chain[-2]
         if len(chain) == 1 or nearest != chain[-2]:
@@ -209,7 +224,7 @@ def ward_merges(means: Doubles, counts: Doubles, n_known: int) -> list[tuple[flo
 
 
 def _absorb(distances: Doubles, counts: Doubles, keep: int, gone: int) -> None:
-    """Merge `gone` into `keep` by the formula of Lance and Williams for Ward's distance."""
+    """Merge `gone` into `keep`, by Lance and Williams' formula for Ward's distance."""
     total = counts[keep] + counts[gone] + counts
     merged = (
         (counts[keep] + counts) * distances[keep]
@@ -223,7 +238,7 @@ def _absorb(distances: Doubles, counts: Doubles, keep: int, gone: int) -> None:
 
 
 def cut_tree(merges: list[tuple[float, int, int]], n_leaves: int, n_components: int) -> Ints:
-    """Component of each leaf after the lowest merges; known leaves keep their own number."""
+    """Component of each leaf after the lowest merges; known leaves keep their numbers."""
     parents = np.arange(n_leaves)
 
     def root(leaf: int) -> int:

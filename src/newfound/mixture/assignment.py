@@ -1,4 +1,4 @@
-"""Which row belongs to which component: the nearest prototype, or EM of the whole mixture."""
+"""Which row belongs to which component: by the nearest prototype, or by EM of the mixture."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from newfound.mixture.rows import assign_and_sum, row_blocks, sum_by_label
 from newfound.mixture.split_merge import number_components
 from newfound.mixture.stats import GaussianStats
 
-#: Rounds of assignment and re-estimation between two passes of moves.
+#: Rounds of assignment and re-estimation between two passes of moves (deviation D12).
 N_ROUNDS = 5
-#: Most rounds when the assignment is to settle.
-N_ROUNDS_TO_SETTLE = 300
+#: Maximum number of rounds at the end, when rows are re-assigned until none moves.
+N_FINAL_ROUNDS = 300
 
 
 def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles:
-    """Prototypes μ: the labelled mean of a known class, the mean of all rows of a novel one."""
+    """Prototypes μ: mean of the labelled rows of a known class, of all rows of a novel one."""
     n_components = max(int(labels.max()) + 1, n_known)
     counted = ((codes != UNLABELLED) | (labels >= n_known)).astype(V.dtype)
     sums = sum_by_label(V, labels, n_components, counted)
@@ -29,9 +29,25 @@ def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles
 
 
 def nearest_labels(V: Floats, codes: Ints, labels: Ints, n_known: int, n_rounds: int) -> Ints:
-    """Alternate prototypes and nearest-prototype labels; labelled rows stay.
+    """Assign rows to the nearest prototype and re-estimate prototypes; labelled rows stay.
 
-    A novel component may be left without rows; no component may be so at the start.
+    Parameters
+    ----------
+    V : ndarray of shape (n, q)
+        Rows.
+    codes : ndarray of int, shape (n,)
+        Known class of each row, -1 if unlabelled.
+    labels : ndarray of int, shape (n,)
+        Component of each row, known classes first; no component may be empty.
+    n_known : int
+        K^l, the number of known classes.
+    n_rounds : int
+        Maximum number of rounds; fewer if no row moves.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Component of each row. Novel components may have lost all their rows.
     """
     free = np.flatnonzero(codes == UNLABELLED)
     prototypes = prototypes_of(V, codes, labels, n_known)
@@ -41,17 +57,18 @@ def nearest_labels(V: Floats, codes: Ints, labels: Ints, n_known: int, n_rounds:
         if np.array_equal(nearest, labels):
             break
         labels = nearest
-        # novel components hold free rows only; the prototypes of known ones do not move
+        # prototypes of known classes are means of labelled rows, which do not move
         filled = (counts > 0) & (np.arange(len(counts)) >= n_known)
         prototypes[filled] = sums[filled] / counts[filled, None]
     return labels
 
 
 def assign_soft(V: Floats, codes: Ints, labels: Ints, n_known: int, prior: NIWPrior) -> Ints:
-    """EM of the mixture with covariances shrunk by the prior; the argmax is the partition.
+    """Assign rows by EM of the mixture, with covariances shrunk by the prior.
 
-    The first M-step takes the given partition, the later ones the responsibilities. Labelled
-    rows keep responsibility 1 for their class throughout.
+    The first M-step takes the given partition, the later ones take the responsibilities. Labelled
+    rows always have the responsibility 1 for their class. Each row goes to the component with the
+    largest responsibility.
     """
     n_components = max(int(labels.max()) + 1, n_known)
     stats = GaussianStats.from_labels(V, labels, n_components)
@@ -69,8 +86,9 @@ def assign_soft(V: Floats, codes: Ints, labels: Ints, n_known: int, prior: NIWPr
 
 
 def mixture_parameters(stats: GaussianStats, prior: NIWPrior) -> tuple[Doubles, Doubles, Doubles]:
-    """π, μ and Σ of Eq. 4: means of the rows, covariances shrunk by the posterior, shares."""
+    """μ, Σ and π of Eq. 4: means of the rows, covariances shrunk by the prior, shares of rows."""
     covariances = prior.update(stats).expected_covariance()
+    # an empty component has no mean of its own
     means = np.where(stats.count[:, None] > 0, stats.mean, prior.m)
     return means, covariances, stats.count / stats.count.sum()
 
@@ -82,7 +100,7 @@ def log_joint(V: Floats, means: Doubles, covariances: Doubles, weights: Doubles)
     """
     n_components, q = means.shape
     joint = np.empty((len(V), n_components))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore"):  # an empty component has the log weight -inf
         log_weights = np.log(weights)
     for component in range(n_components):
         factor = cholesky(covariances[component], lower=True, check_finite=False)
@@ -96,13 +114,13 @@ def log_joint(V: Floats, means: Doubles, covariances: Doubles, weights: Doubles)
 
 
 def _weighted_stats(V: Floats, responsibilities: Doubles) -> GaussianStats:
-    """Statistics of soft components: every row counts with its responsibility."""
+    """Statistics of soft components: every row is weighted by its responsibility."""
     count = responsibilities.sum(axis=0)
     mean = (responsibilities.T @ V) / np.maximum(count, np.finfo(float).tiny)[:, None]
     scatter = np.zeros((len(count), V.shape[1], V.shape[1]))
     for component in range(len(count)):
         for block in row_blocks(len(V), V.shape[1]):
-            # rows that a component has no share in cost nothing
+            # most responsibilities are nearly 0; leaving these rows out saves most of the time
             share = responsibilities[block, component]
             rows = np.flatnonzero(share > 1e-12)
             centred = V[block][rows] - mean[component]
@@ -113,25 +131,25 @@ def _weighted_stats(V: Floats, responsibilities: Doubles) -> GaussianStats:
 def spherical_variance(
     squared: Doubles, codes: Ints, sizes: Ints, fallback: float, offsets: Doubles
 ) -> float:
-    """Variance of equal spherical components under which labelled rows are best predicted.
+    """Find the variance of equal spherical components that predicts the labelled rows best.
 
-    The mean square distance would be the answer if the components were spherical; in many
-    directions they are not, and it makes every row all but certain. So the variance is chosen to
-    give labelled rows their own class with the greatest likelihood, each as if it had not taken
-    part in its prototype.
+    If the components were spherical, the mean square distance would be the answer. In many
+    dimensions they are not, and with that variance nearly every row would get a probability close
+    to 1. So the variance maximises the likelihood of the labelled rows' own classes. For each row,
+    the prototype of its class is computed as if the row had not taken part in it.
 
     Parameters
     ----------
     squared : ndarray of shape (n_l, K)
         Squared distances of labelled rows to the prototypes.
     codes : ndarray of shape (n_l,)
-        Their classes.
+        Class of each of these rows.
     sizes : ndarray of shape (K^l,)
         Number of labelled rows of each class.
     fallback : float
-        What to return where labels say nothing: a single component, or no class of two rows.
+        Returned if labels say nothing: with a single component, or no class of two rows.
     offsets : ndarray of shape (K,)
-        What is taken off the squared distance to each prototype.
+        Subtracted from the squared distance to each prototype.
 
     Returns
     -------
@@ -142,16 +160,18 @@ def spherical_variance(
     rows = np.flatnonzero(n > 1)
     if len(rows) == 0 or squared.shape[1] < 2:
         return fallback
-    apart = squared[rows].astype(np.float64)
+    distances = squared[rows].astype(np.float64)
     own = (np.arange(len(rows)), codes[rows])
-    apart[own] *= (n[rows] / (n[rows] - 1)) ** 2  # without the row's part in the mean
-    apart -= offsets
-    apart -= apart.min(axis=1, keepdims=True)  # no exponential is too small to add up
-    mean_own = apart[own].mean()
+    # the distance to the mean of the other rows of the class
+    distances[own] *= (n[rows] / (n[rows] - 1)) ** 2
+    distances -= offsets
+    # relative to the smallest, so that not all exponentials of a row underflow
+    distances -= distances.min(axis=1, keepdims=True)
+    mean_own = distances[own].mean()
 
     def loss(log_factor: float) -> float:
         scale = -0.5 / (fallback * np.exp(log_factor))
-        return float(np.log(np.exp(apart * scale).sum(axis=1)).mean() - scale * mean_own)
+        return float(np.log(np.exp(distances * scale).sum(axis=1)).mean() - scale * mean_own)
 
     best = minimize_scalar(loss, bounds=(-2.0, 8.0), method="bounded", options={"xatol": 1e-3}).x
     return float(fallback * np.exp(best))

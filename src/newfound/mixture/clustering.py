@@ -1,4 +1,4 @@
-"""What all clusterings of partially labelled rows share."""
+"""What all clusterings of partially labelled rows share: names, defaults and checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from newfound.labels import category_names
 
 
 class PartiallyLabelledClusterMixin(ClusterMixin):
-    """A clusterer whose first K^l clusters are the known classes, in sorted order."""
+    """A clusterer whose first K^l clusters are the K^l known classes, in sorted order."""
 
     classes_: npt.NDArray[Any]
     labels_: Ints
@@ -41,7 +41,7 @@ class PartiallyLabelledClusterMixin(ClusterMixin):
 def check_rows(
     estimator: BaseEstimator, X: ArrayLike, *, reset: bool = True, ensure_min_samples: int = 1
 ) -> Floats:
-    """X as a dense, finite float32 or float64 array of the estimator's number of columns."""
+    """Return X as a dense, finite float32 or float64 array; check its number of columns."""
     if issparse(X):
         raise InputError(
             "Sparse data was passed for X, but dense data is required. "
@@ -55,6 +55,17 @@ def check_rows(
         ensure_min_samples=ensure_min_samples,
     )
     return rows
+
+
+def default_n_components(n_known: int) -> int:
+    """K_init of the paper, K^l + K^l / 2, at least one novel component; 10 without labels."""
+    return n_known + max(1, n_known // 2) if n_known else 10
+
+
+def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise unless `value` is one of the allowed texts."""
+    if value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}; got {value!r}.")
 
 
 def check_positive_int(name: str, value: Any) -> None:

@@ -1,166 +1,99 @@
-"""`SplitMergeMixture`: the E-step as a scikit-learn estimator."""
+"""`SplitMergeMixture`: the E-step of the paper as a scikit-learn estimator.
+
+`search` runs one start, `outcome` makes one result of several starts, `prediction` has what a
+fitted mixture says about rows.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from scipy.special import logsumexp, softmax
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    DensityMixin,
-    TransformerMixin,
-)
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from newfound.arrays import ArrayLike, Doubles, Floats, Ints, Keys, LabelsLike, RandomStateLike
-from newfound.errors import DiscoveryWarning, InputError
+from newfound.arrays import ArrayLike, Ints, LabelsLike, RandomStateLike
+from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
-from newfound.mixture.acceptance import SteeredAcceptance, accept_literal
-from newfound.mixture.assignment import (
-    N_ROUNDS,
-    N_ROUNDS_TO_SETTLE,
-    assign_soft,
-    log_joint,
-    mixture_parameters,
-    nearest_labels,
-    prototypes_of,
-    spherical_variance,
-)
+from newfound.mixture.assignment import mixture_parameters
 from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
+    check_choice,
     check_positive_int,
     check_rows,
 )
-from newfound.mixture.counting.count import CategoryCount, count_categories
+from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.hastings import CountTerm
 from newfound.mixture.kmeans import fit_labels
-from newfound.mixture.outcome import agree
+from newfound.mixture.lloyd import PinnedRows
+from newfound.mixture.outcome import best_start, conclude
+from newfound.mixture.prediction import MixturePredictionMixin
 from newfound.mixture.prior import NIWPrior
-from newfound.mixture.projection import Projection
-from newfound.mixture.rows import content_order, nearest_centre, row_keys, squared_distances
-from newfound.mixture.sizes import expected_sizes, fit_sizes, sizes_are_alike
-from newfound.mixture.split_merge import (
-    Components,
-    Move,
-    Rules,
-    number_components,
-    split_merge_pass,
-)
-from newfound.mixture.stats import GaussianStats
-
-#: Fewer known classes than this say too little of the directions in which classes vary.
-_CLASSES_TO_WHITEN = 10
-#: Labelled rows that are enough to fit the one variance of `predict_proba`.
-_ROWS_FOR_VARIANCE = 4000
-#: Fewer known classes than this say little of novel ones.
-_CLASSES_TO_TRUST = 5
-
-
-@dataclass(frozen=True)
-class Pass:
-    """What one pass of split and merge moves did.
-
-    Attributes
-    ----------
-    n_components : int
-        K after the pass.
-    log_likelihood : float
-        Σ log [Γ(N_i) h(Z_i; θ)] over the components after the pass: the quantity whose
-        difference between two partitions is log H.
-    n_reassigned : int
-        Rows whose component changed in the re-assignment that followed the moves.
-    moves : list of Move
-        All proposals, accepted or not.
-    """
-
-    n_components: int
-    log_likelihood: float
-    n_reassigned: int
-    moves: list[Move]
-
-
-class _Rows(NamedTuple):
-    """The projected rows, sorted by what they hold, so that no sum depends on their order."""
-
-    V: Floats
-    codes: Ints
-    n_known: int
-    keys: Keys  # content of each row
-    order: Ints  # where each row stood
-
-
-class _Run(NamedTuple):
-    """One start carried to its end."""
-
-    components: Components
-    prior: NIWPrior
-    history: list[Pass]
-    converged: bool
+from newfound.mixture.projection import Projection, enough_to_whiten
+from newfound.mixture.rows import SortedRows, content_order, row_keys
+from newfound.mixture.search import Assignment, FinishedStart, Pass, SearchSettings, search
+from newfound.mixture.split_merge import number_components
+from newfound.mixture.target import count_for_moves, resolve_start, warn_if_missed
 
 
 class SplitMergeMixture(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    PartiallyLabelledClusterMixin,
-    DensityMixin,
-    BaseEstimator,
+    MixturePredictionMixin, PartiallyLabelledClusterMixin, DensityMixin, BaseEstimator
 ):
     """Semi-supervised Gaussian mixture that finds its number of components.
 
-    Rows are scaled to unit length and projected on `n_directions` principal directions; then
-    components split and merge by the Hastings ratios of the paper (Eq. 5 and 6) while labelled
-    rows stay with their class. The first K^l components are the known classes in sorted order,
-    the others are novel, the largest first.
+    Rows are scaled to unit length and projected on `n_directions` principal directions. Then
+    components split and merge, while labelled rows stay with their class. The first K^l
+    components are the K^l known classes in sorted order. The other K^n components are the novel
+    categories, the largest first. K = K^l + K^n.
 
-    Taken literally, the ratios do not find K in 128 dimensions. By default they rank the moves,
-    and how many are made is set by `count_categories`, which learns from the known classes what
-    a novel one looks like.
+    The paper accepts each move with the probability min(1, H), where H is its Hastings ratio
+    (Eq. 5 and 6). In 128 dimensions this does not find K. By default, the novel categories are
+    therefore counted first, with `count_categories` (deviation D9 in ``docs/deviations.md``).
+    Moves are then ranked by the gap between the means of the two parts, and those are made that
+    lead to the counted K^n (deviation D8). Hastings ratios decide nothing in this mode: log H of
+    every move is only recorded in `history_`. With ``acceptance="literal"`` the ratios decide, as
+    in the paper.
 
     Parameters
     ----------
     n_components_init : int, optional
-        K to start from; the count is the least, where there is one. By default
+        K to start from. If the count is larger, the count is used. By default
         K^l + max(1, K^l // 2), and 10 without any label.
     n_components : int, optional
-        Total number of categories K, if it is known: the mixture then makes no moves.
+        Total number of categories K, if it is known. The mixture then makes no moves.
     n_directions : int, default=128
-        Number of principal directions q, reduced to ``min(n - 1, d)`` where that is less.
+        Number of principal directions q, reduced to ``min(n - 1, d)`` if that is smaller.
     acceptance : {"calibrated", "literal"}, default="calibrated"
-        How moves are accepted: "calibrated" such that K^n agrees with `count_categories`, or
-        "literal" with the paper's probability min(1, H). With fewer than two known classes
-        there is nothing to calibrate by, and "literal" is used with a warning.
+        Which moves are made: "calibrated" those that lead to the K^n of `count_categories`,
+        "literal" each with the paper's probability min(1, H). With fewer than two known classes
+        nothing can be counted, and "literal" is used with a warning.
     count : CategoryCount, optional
-        A count to steer by, for instance of other features of the same rows. By default the
+        A count to use instead, for instance of other features of the same rows. By default the
         categories are counted in X.
     whiten : bool, optional
         Measure distances in units of the labelled classes' within-class covariance. By default
-        with at least 10 known classes, unless the acceptance is literal.
+        this is done with at least 10 known classes, unless the acceptance is literal.
     prior : NIWPrior, optional
         θ, in the projected space. By default it is fitted to the labelled classes.
     assign : {"nearest", "soft"}, default="nearest"
-        Rows go to the nearest prototype, as in the paper, or to the most probable component
-        of the mixture with full covariances (slower).
+        Whether rows go to the nearest prototype, as in the paper, or to the most probable
+        component of the mixture with full covariances (slower).
     count_term : {"gamma", "factorial"}, default="gamma"
-        Whether Γ(n) in Eq. 5 and 6 is (n - 1)! or n! as the paper prints.
+        Whether Γ(n) in Eq. 5 and 6 is (n - 1)!, or n! as the paper prints.
     expect_sizes : bool, optional
-        Shift prototypes and borders until novel categories are as large as known ones, as far as
-        the numbers of labels tell. It helps where categories are of like sizes and labels are
-        a random part of their classes, and does harm where they are not; by default it is done
-        where the numbers of labels look like that, unless the acceptance is literal.
+        Shift prototypes and borders until novel categories are as large as the numbers of labels
+        suggest (deviation D28). This helps if categories have similar sizes and labels are a
+        random part of their classes, and does harm if not. By default the numbers of labels
+        decide whether it is done; never if the acceptance is literal.
     max_passes : int, default=30
-        Most passes of split and merge.
+        Maximum number of passes of split and merge moves.
     n_init : int, default=3
-        Number of starts. They vote over the rows; the best one decides on K.
+        Number of starts. They vote over the rows; the best start decides on K.
     random_state : int, RandomState or None, default=None
-        Seed. Draws depend on what rows hold, not on their order.
+        Seed. Draws depend on the content of the rows, not on their order.
     verbose : int, default=0
-        With 1, a line per pass is printed.
+        With 1, one line per pass is printed.
     callback : callable, optional
         Called with the `Pass` after each pass.
 
@@ -177,19 +110,19 @@ class SplitMergeMixture(
     means_, covariances_, weights_ : ndarray
         μ (K, q), Σ (K, q, q) shrunk by the prior, and π (K,) of Eq. 4.
     prototypes_ : ndarray of shape (K, q)
-        The paper's prototypes: mean of the labelled rows of a known class, of all rows of a
-        novel one, weighted by their shares in it where sizes are expected.
+        The paper's prototypes: the mean of the labelled rows of a known class, and of all rows of
+        a novel component. With expected sizes the latter is a weighted mean.
     offsets_ : ndarray of shape (K,)
-        What is taken off the squared distance to each prototype before the nearest is chosen:
-        0, unless sizes are expected.
+        Subtracted from the squared distance to each prototype before the nearest is chosen; 0
+        unless sizes are expected.
     prior_ : NIWPrior
         The prior that was used.
     projection_ : Projection
         From X to the space of the mixture.
     n_directions_ : int
-        Directions that were used.
+        Number of directions that were used.
     count_ : CategoryCount or None
-        The count that steered the moves; None if K was given or the acceptance is literal.
+        The count that moves led to; None if K was given or the acceptance was literal.
     n_novel_interval_ : tuple of float or None
         90 % interval of K^n, from `count_`.
     stability_ : ndarray of shape (K,)
@@ -197,8 +130,7 @@ class SplitMergeMixture(
     history_ : list of Pass
         K, log-likelihood and moves of each pass of the best start.
     converged_ : bool
-        Whether no further pass would have changed or bettered the partition. True when K was
-        given.
+        Whether a further pass would have changed or improved nothing. True if K was given.
     n_iter_ : int
         Number of passes.
     n_features_in_ : int
@@ -228,7 +160,7 @@ class SplitMergeMixture(
         count: CategoryCount | None = None,
         whiten: bool | None = None,
         prior: NIWPrior | None = None,
-        assign: Literal["nearest", "soft"] = "nearest",
+        assign: Assignment = "nearest",
         count_term: CountTerm = "gamma",
         expect_sizes: bool | None = None,
         max_passes: int = 30,
@@ -262,7 +194,7 @@ class SplitMergeMixture(
             Features, labelled and unlabelled rows together.
         y : array-like of shape (n,), optional
             Partial labels; -1, None, NaN or an empty text where a row is unlabelled. Without
-            any label the mixture works unsupervised, and warns.
+            any label the mixture works unsupervised, with a warning.
 
         Returns
         -------
@@ -271,23 +203,17 @@ class SplitMergeMixture(
         """
         random_state = check_random_state(self.random_state)
         rows = self._prepare(X, y, random_state)
-        n_start = self._resolve_start(len(rows.V), rows.n_known)
-        runs = [
-            self._run(
-                rows,
-                fit_labels(rows.V, rows.codes, rows.n_known, n_start, random_state),
-                random_state,
-            )
+        asked = self.n_components, self.n_components_init
+        n_start = resolve_start(*asked, self.count_, rows.n_known, len(rows.V))
+        pinned = PinnedRows.of(rows.V, rows.codes, rows.n_known)
+        # each start draws its k-means and then its passes, all from one stream of random numbers
+        starts = [
+            self._search(rows, fit_labels(pinned, n_start, random_state), random_state)
             for _ in range(self.n_init)
         ]
-        return self._finish(rows, runs)
+        return self._finish(rows, starts)
 
-    def refit(
-        self,
-        X: ArrayLike,
-        y: LabelsLike,
-        labels: ArrayLike,
-    ) -> SplitMergeMixture:
+    def refit(self, X: ArrayLike, y: LabelsLike, labels: ArrayLike) -> SplitMergeMixture:
         """Find the categories from a given partition instead of a k-means start.
 
         Parameters
@@ -313,113 +239,42 @@ class SplitMergeMixture(
                 f"labels must hold one component number >= 0 for each of the {len(rows.V)} rows; "
                 f"got shape {start.shape}, type {start.dtype}."
             )
+        # numbers may have gaps, and labels may have changed since the partition was made
         start = np.where(rows.codes == UNLABELLED, start[rows.order], rows.codes)
         start = number_components(start, rows.n_known)[start]
-        return self._finish(rows, [self._run(rows, start, random_state)])
+        return self._finish(rows, [self._search(rows, start, random_state)])
 
-    def predict(self, X: ArrayLike) -> Ints:
-        """Component of each row of X, the argmax of `predict_proba`; labels are not looked at."""
-        if self.assign == "soft":
-            return self.predict_proba(X).argmax(axis=1)
-        return self.nearest_prototype(X)
+    def _prepare(
+        self, X: ArrayLike, y: LabelsLike, random_state: np.random.RandomState
+    ) -> SortedRows:
+        """Check the settings and the data, count the categories, project the rows.
 
-    def predict_proba(self, X: ArrayLike) -> Doubles:
-        """Probability of each component for each row of X, shape (n, K).
-
-        With ``assign="soft"`` the responsibilities of the mixture; with ``assign="nearest"``
-        those of equally probable spherical components of one common variance, of which the
-        nearest prototype is the most probable. The variance is the one that predicts the labelled
-        rows best, so that of rows with a probability of 0.9 about 9 in 10 are right.
+        Labels are encoded and rows hashed here only; the steps below take the results.
         """
-        return self.proba_of_projected(self._project(X))
-
-    def proba_of_projected(self, V: Floats) -> Doubles:
-        """`predict_proba` of rows that are already projected."""
-        if self.assign == "soft":
-            logits = log_joint(V, self.means_, self.covariances_, self.weights_)
-        else:
-            logits = squared_distances(V, self.prototypes_.astype(V.dtype)).astype(np.float64)
-            logits -= self.offsets_
-            logits *= -0.5 / self._spherical_variance
-        probabilities: Doubles = softmax(logits, axis=1)
-        return probabilities
-
-    def nearest_prototype(self, X: ArrayLike) -> Ints:
-        """Index of the prototype of least squared distance, less `offsets_`: the paper's way."""
-        V = self._project(X)
-        return nearest_centre(V, self.prototypes_.astype(V.dtype), self.offsets_)[0]
-
-    def transform(self, X: ArrayLike) -> Floats:
-        """Distances of the rows to the prototypes in the projected space, shape (n, K).
-
-        The nearest is the one that `predict` chooses, unless sizes are expected.
-        """
-        V = self._project(X)
-        return np.sqrt(squared_distances(V, self.prototypes_.astype(V.dtype)))
-
-    def score_samples(self, X: ArrayLike) -> Doubles:
-        """Log density of each row under the mixture (Eq. 4), in the projected space."""
-        joint = log_joint(self._project(X), self.means_, self.covariances_, self.weights_)
-        density: Doubles = logsumexp(joint, axis=1)
-        return density
-
-    def score(self, X: ArrayLike, y: LabelsLike = None) -> float:
-        """Mean log density of the rows of X; `y` is not used."""
-        return float(self.score_samples(X).mean())
-
-    def _prepare(self, X: ArrayLike, y: LabelsLike, random_state: np.random.RandomState) -> _Rows:
-        """Check the settings and the data, count the categories, project the rows."""
         self._check_settings()
         X = check_rows(self, X, ensure_min_samples=2)
         partial = encode_labels(y, len(X))
-        self.count_ = self._count(X, partial.codes, random_state)
+        codes, keys = partial.codes, row_keys(X)
+        order = content_order(keys, codes)
+        self.count_ = count_for_moves(
+            X,
+            codes,
+            order,
+            is_needed=self.acceptance == "calibrated" and self.n_components is None,
+            given=self.count,
+            random_state=random_state,
+        )
         self.n_novel_interval_ = None if self.count_ is None else self.count_.interval
-        keys = row_keys(X)
-        order = content_order(keys, partial.codes)
         whiten = self.whiten
         if whiten is None:
-            whiten = self.acceptance == "calibrated" and enough_to_whiten(partial.codes)
+            whiten = self.acceptance == "calibrated" and enough_to_whiten(codes)
         self.projection_ = Projection(self.n_directions, whiten=whiten)
-        self.projection_.fit_in_order(X, partial.codes, order)
+        self.projection_.fit_in_order(X, codes, order)
         self.n_directions_ = self.projection_.n_directions_
         self.classes_ = partial.classes
         self.n_known_ = partial.n_known
         V = self.projection_.transform_in_order(X, order)
-        return _Rows(V, partial.codes[order], partial.n_known, keys[order], order)
-
-    def _count(
-        self, X: Floats, codes: Ints, random_state: np.random.RandomState
-    ) -> CategoryCount | None:
-        """Count the categories, where the moves are to be steered by that and can be."""
-        n_known = int(codes.max()) + 1
-        if n_known == 0:
-            warnings.warn(
-                "No row is labelled: the mixture works unsupervised, and nothing tells it what "
-                "counts as a category. Label some rows of a few classes for a result to trust.",
-                DiscoveryWarning,
-                stacklevel=4,
-            )
-        if self.acceptance == "literal" or self.n_components is not None or n_known == 0:
-            return None
-        if n_known == 1 and (codes == UNLABELLED).any():
-            warnings.warn(
-                "Only one class is known, so nothing tells how much novel ones differ: moves are "
-                "accepted by the paper's min(1, H), which seldom finds K. Label rows of a second "
-                "class, better of five or more.",
-                DiscoveryWarning,
-                stacklevel=4,
-            )
-            return None
-        if n_known < _CLASSES_TO_TRUST and (codes == UNLABELLED).any():
-            warnings.warn(
-                f"Only {n_known} classes are known, and what a novel one looks like is learnt from "
-                "them: K may well lie outside its interval. Label rows of five classes or more.",
-                DiscoveryWarning,
-                stacklevel=4,
-            )
-        if self.count is not None:
-            return self.count
-        return count_categories(X, codes, random_state=random_state)
+        return SortedRows(V, codes[order], partial.n_known, keys[order], order)
 
     def _check_settings(self) -> None:
         for name in ("n_directions", "max_passes", "n_init"):
@@ -427,226 +282,64 @@ class SplitMergeMixture(
         for name in ("n_components_init", "n_components"):
             if getattr(self, name) is not None:
                 check_positive_int(name, getattr(self, name))
-        choices = {
-            "acceptance": ("calibrated", "literal"),
-            "assign": ("nearest", "soft"),
-            "count_term": ("gamma", "factorial"),
-        }
         if self.expect_sizes not in (None, True, False):
             raise InputError(
                 f"expect_sizes must be True, False or None; got {self.expect_sizes!r}."
             )
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(
-                    f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}."
-                )
+        check_choice("acceptance", self.acceptance, ("calibrated", "literal"))
+        check_choice("assign", self.assign, ("nearest", "soft"))
+        check_choice("count_term", self.count_term, ("gamma", "factorial"))
 
-    def _resolve_start(self, n_rows: int, n_known: int) -> int:
-        """K to start from: what was asked for or the paper's K^l + K^l / 2, at least the count."""
-        counted = n_known if self.count_ is None else n_known + round(self.count_.n_novel)
-        asked = self.n_components if self.n_components is not None else self.n_components_init
-        if asked is None:
-            default = n_known + max(1, n_known // 2) if n_known else 10
-            return min(max(default, counted), n_rows)
-        name = "n_components_init" if self.n_components is None else "n_components"
-        if asked > n_rows:
-            raise InputError(
-                f"{name}={asked} is more than the n_samples={n_rows} rows of X; "
-                "there cannot be more categories than rows."
-            )
-        if asked < n_known:
-            warnings.warn(
-                f"{name}={asked}, but y names {n_known} known classes: "
-                f"{n_known} components are used.",
-                DiscoveryWarning,
-                stacklevel=3,
-            )
-        return max(asked, min(counted, n_rows))
+    def _search(
+        self, rows: SortedRows, labels: Ints, random_state: np.random.RandomState
+    ) -> FinishedStart:
+        """Run one start from its first partition to its end."""
+        settings = SearchSettings(
+            n_novel=None if self.count_ is None else round(self.count_.n_novel),
+            makes_moves=self.n_components is None,
+            max_passes=self.max_passes,
+            assign=self.assign,
+            count_term=self.count_term,
+            prior=self.prior,
+            verbose=bool(self.verbose),
+            callback=self.callback,
+        )
+        return search(rows, labels, settings, random_state)
 
-    def _run(self, rows: _Rows, labels: Ints, random_state: np.random.RandomState) -> _Run:
-        """Carry one start to its end: moves, then re-assignment, until they change no row.
+    def _finish(self, rows: SortedRows, starts: list[FinishedStart]) -> SplitMergeMixture:
+        """Make one result of the starts and set the attributes."""
+        same_k = self.n_components is not None or self.count_ is not None
+        lead = best_start(starts, same_k=same_k)
+        starts = [lead, *(start for start in starts if start is not lead)]
+        partitions = [start.components.labels for start in starts]
+        expect_sizes = self._resolve_sizes(rows)
+        outcome = conclude(rows, partitions, assign=self.assign, expect_sizes=expect_sizes)
+        self.labels_, self.stability_ = outcome.labels, outcome.stability
+        self.n_components_ = self._n_features_out = len(outcome.stats)
+        self.n_novel_ = self.n_components_ - rows.n_known
+        self.prior_ = lead.prior
+        parameters = mixture_parameters(outcome.stats, lead.prior)
+        self.means_, self.covariances_, self.weights_ = parameters
+        self.prototypes_, self.offsets_ = outcome.prototypes, outcome.offsets
+        self._spherical_variance = outcome.spherical_variance
+        self.history_ = lead.history
+        self.converged_ = lead.converged
+        self.n_iter_ = max(1, len(lead.history))
+        warn_if_missed(self.count_, self.n_novel_)
+        return self
 
-        At the number it is steered to, a partition is also done when a pass has not made it
-        fit better: at the same K, inertias compare.
-        """
-        target = None if self.count_ is None else round(self.count_.n_novel)
-        accept = accept_literal if target is None else SteeredAcceptance(target)
-        rules = Rules(self._fit_prior(rows, labels), accept, self.count_term)
-        components = self._components(rows, self._assign(rows, labels, rules.prior), rules)
-        history: list[Pass] = []
-        best: Components | None = None
-        converged = self.n_components is not None
-        while not converged and len(history) < self.max_passes:
-            seed = int(random_state.randint(2**31))
-            moved, moves = split_merge_pass(rows.V, components, rules, seed)
-            labels = self._assign(rows, moved, rules.prior)
-            n_reassigned = int(np.count_nonzero(labels != moved))
-            converged = n_reassigned == 0 and not any(move.accepted for move in moves)
-            components = self._components(rows, labels, rules)
-            history.append(
-                Pass(len(components.stats), components.log_likelihood, n_reassigned, moves)
-            )
-            self._tell(history[-1])
-            if len(components.stats) - rows.n_known == target:
-                if best is None or components.inertia < best.inertia:
-                    best = components
-                else:
-                    converged = True
-        return _Run(best or components, rules.prior, history, converged)
-
-    def _components(self, rows: _Rows, labels: Ints, rules: Rules) -> Components:
-        return Components.of(rows.V, labels, rows.n_known, rules, rows.keys)
-
-    def _tell(self, done: Pass) -> None:
-        """Tell whoever listens that a pass is over."""
-        if self.verbose:
-            n_accepted = sum(move.accepted for move in done.moves)
-            print(
-                f"K = {done.n_components}, {n_accepted} moves, "
-                f"log-likelihood {done.log_likelihood:.6g}"
-            )
-        if self.callback is not None:
-            self.callback(done)
-
-    def _settle(self, rows: _Rows, labels: Ints, stability: Doubles) -> tuple[Ints, Doubles]:
-        """Let rows find their nearest prototypes for good, so that `predict` repeats `labels_`."""
-        number_of = number_components(labels, rows.n_known, len(stability))
-        labels, stability = number_of[labels], stability[number_of >= 0]
-        if self.assign == "nearest":
-            labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS_TO_SETTLE)
-            number_of = number_components(labels, rows.n_known, len(stability))
-            labels, stability = number_of[labels], stability[number_of >= 0]
-        return labels, stability
-
-    def _fit_sizes(self, rows: _Rows, labels: Ints) -> tuple[Ints, Doubles, Doubles]:
-        """Labels, prototypes and offsets, such that components have sizes to be expected."""
-        prototypes = prototypes_of(rows.V, rows.codes, labels, rows.n_known)
-        nearest = labels, prototypes, np.zeros(len(prototypes))
-        if not self._expects_sizes(rows, labels, len(prototypes)):
-            return nearest
-        free = np.flatnonzero(rows.codes == UNLABELLED)
-        V, sizes = rows.V[free], expected_sizes(rows.codes, labels, len(prototypes))
-        prototypes, offsets = fit_sizes(V, prototypes, rows.n_known, sizes)
-        labels = rows.codes.copy()
-        labels[free] = nearest_centre(V, prototypes.astype(V.dtype), offsets)[0]
-        if len(np.unique(labels)) < len(prototypes):  # none is given up for its size
-            return nearest
-        return labels, prototypes, offsets
-
-    def _expects_sizes(self, rows: _Rows, labels: Ints, n_components: int) -> bool:
-        """Whether categories are to be as large as known ones."""
-        some_labelled = 0 < np.count_nonzero(rows.codes == UNLABELLED) < len(rows.codes)
+    def _resolve_sizes(self, rows: SortedRows) -> bool | None:
+        """Whether novel categories are to be as large as known ones; None: the labels decide."""
+        some_labelled = 0 < len(rows.free) < len(rows.codes)
         if self.assign == "soft" or not some_labelled:
             return False
         if self.expect_sizes is not None:
             return self.expect_sizes
-        # a known class that no unlabelled row is of has no size to expect
-        all_there = self.count_ is None or self.count_.n_absent == 0
-        calibrated = self.acceptance == "calibrated"
-        return calibrated and all_there and sizes_are_alike(rows.codes, labels, n_components)
-
-    def _assign(self, rows: _Rows, labels: Ints, prior: NIWPrior) -> Ints:
-        if self.assign == "soft":
-            return assign_soft(rows.V, rows.codes, labels, rows.n_known, prior)
-        labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS)
-        return number_components(labels, rows.n_known)[labels]
-
-    def _fit_prior(self, rows: _Rows, labels: Ints) -> NIWPrior:
-        """Take the prior that was given, or fit one to the labelled classes."""
-        if self.prior is not None:
-            if self.prior.n_features != self.n_directions_:
-                raise InputError(
-                    f"prior has {self.prior.n_features} dimensions, but the rows are projected "
-                    f"on {self.n_directions_} directions; give a prior of that size."
-                )
-            return self.prior
-        codes = rows.codes if rows.n_known else labels
-        n_classes = int(codes.max()) + 1
-        classes = GaussianStats.from_labels(rows.V, codes, n_classes)
-        return NIWPrior.from_classes(classes, GaussianStats.from_points(rows.V))
-
-    def _finish(self, rows: _Rows, runs: list[_Run]) -> SplitMergeMixture:
-        """Let the starts vote, number the novel components by size, derive all from the labels."""
-        n_known = rows.n_known
-        # with one K for all starts the best fit leads, otherwise the most likely partition
-        same_k = self.n_components is not None or self.count_ is not None
-        run = max(
-            runs,
-            key=lambda run: -run.components.inertia if same_k else run.components.log_likelihood,
-        )
-        others = [other.components.labels for other in runs if other is not run]
-        labels, stability = agree(run.components.labels, others, n_known)
-        labels, stability = self._settle(rows, labels, stability)
-        labels, prototypes, offsets = self._fit_sizes(rows, labels)
-        number_of, order = _largest_first(labels, n_known, rows.keys)
-        labels, self.stability_ = number_of[labels], stability[order]
-        self.labels_ = np.empty_like(labels)
-        self.labels_[rows.order] = labels
-        stats = GaussianStats.from_labels(rows.V, labels, len(order))
-        self.n_components_ = self._n_features_out = len(stats)
-        self.n_novel_ = self.n_components_ - n_known
-        self.prior_ = run.prior
-        self.means_, self.covariances_, self.weights_ = mixture_parameters(stats, run.prior)
-        self.prototypes_, self.offsets_ = prototypes[order], offsets[order]
-        centres = self.prototypes_.astype(rows.V.dtype)
-        mean_square = nearest_centre(rows.V, centres, self.offsets_)[1].mean()
-        labelled = np.flatnonzero(rows.codes != UNLABELLED)
-        some = labelled[:: max(1, -(-len(labelled) // _ROWS_FOR_VARIANCE))]  # rows lie in no order
-        self._spherical_variance = spherical_variance(
-            squared_distances(rows.V[some], centres),
-            rows.codes[some],
-            np.bincount(rows.codes[labelled], minlength=n_known),
-            float(mean_square) / self.n_directions_ or 1.0,
-            self.offsets_,
-        )
-        self.history_ = run.history
-        self.converged_ = run.converged
-        self.n_iter_ = max(1, len(run.history))
-        self._compare_with_count()
-        return self
-
-    def _compare_with_count(self) -> None:
-        """Say so if the partition did not come to the number that it was steered to."""
-        if self.count_ is None or self.n_novel_ == round(self.count_.n_novel):
-            return
-        low, high = self.count_.interval
-        if not low - 0.5 <= self.n_novel_ <= high + 0.5:
-            warnings.warn(
-                f"The count speaks for {self.count_.n_novel:.1f} novel categories ({low:.1f} to "
-                f"{high:.1f}), but the rows divide into {self.n_novel_}: trust neither number.",
-                DiscoveryWarning,
-                stacklevel=4,
-            )
-
-    def _project(self, X: ArrayLike) -> Floats:
-        check_is_fitted(self)
-        X = check_rows(self, X, reset=False)
-        return self.projection_.transform(X)
+        # a known class without unlabelled rows has no size that could be expected
+        all_present = self.count_ is None or self.count_.n_absent == 0
+        return None if self.acceptance == "calibrated" and all_present else False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def enough_to_whiten(codes: Ints) -> bool:
-    """Whether the labels say in which directions a class varies: classes enough, 2 rows each."""
-    n_known = int(codes.max()) + 1
-    n_labelled = np.count_nonzero(codes != UNLABELLED)
-    return bool(n_known >= _CLASSES_TO_WHITEN and n_labelled >= 2 * n_known)
-
-
-def _largest_first(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:
-    """Number of each component and the components in that order.
-
-    Known ones first, then novel ones by falling size, ties by content; empty novel ones get -1.
-    """
-    sizes = np.bincount(labels, minlength=n_known)
-    content = np.zeros(len(sizes), dtype=np.uint64)
-    np.add.at(content, labels, keys)
-    novel = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
-    order = np.concatenate([np.arange(n_known), novel[sizes[novel] > 0]])
-    number_of = np.full(len(sizes), -1)
-    number_of[order] = np.arange(len(order))
-    return number_of, order

@@ -1,4 +1,4 @@
-"""The two sub-components of every component: 2-means inside each, all of them at once."""
+"""The two sub-components of every component, by 2-means inside each (Sec. 3.2)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import numpy as np
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.mixture.rows import row_blocks, sum_by_label
 
+#: Maximum rounds of 2-means and of the power iteration. Halves are proposals: near is enough.
 _MAX_ITERATIONS = 20
 
 
 def halve(V: Floats, labels: Ints, scatter: Doubles, mean: Doubles, chosen: Ints) -> Ints:
     """Divide each chosen component into two halves.
 
-    2-means, started from the two sides of the component's first principal axis: no draw of
-    starting points, hence the same halves for the same rows.
+    2-means starts from the two sides of the component's first principal axis (deviation D5).
+    No starting points are drawn, so that the same rows give the same halves. All components are
+    halved at the same time.
 
     Parameters
     ----------
     V : ndarray of shape (n, q)
         Rows.
     labels : ndarray of shape (n,)
-        Their components.
+        Component of each row.
     scatter : ndarray of shape (K, q, q)
         Scatter of every component.
     mean : ndarray of shape (K, q)
@@ -33,7 +35,7 @@ def halve(V: Floats, labels: Ints, scatter: Doubles, mean: Doubles, chosen: Ints
     -------
     ndarray of shape (n,)
         ``2 * i + side`` for a row of the component ``chosen[i]``, -1 for all other rows. A side
-        can be empty, when all rows of a component are equal.
+        is empty if all rows of a component are equal.
     """
     slot_of = np.full(len(mean), -1, dtype=np.int64)
     slot_of[chosen] = np.arange(len(chosen))
@@ -45,6 +47,7 @@ def halve(V: Floats, labels: Ints, scatter: Doubles, mean: Doubles, chosen: Ints
     middle = mean[chosen]
     sides = np.zeros(len(rows), dtype=np.int64)
     for _ in range(_MAX_ITERATIONS):
+        # of two centres, the nearer one is on the same side of the plane halfway between them
         threshold = np.einsum("ij,ij->i", direction, middle)
         previous, sides = sides, _sides(V, rows, slots, direction, threshold)
         if np.array_equal(previous, sides):
@@ -81,6 +84,7 @@ def _side_means(V: Floats, rows: Ints, sub_labels: Ints, n_chosen: int) -> Doubl
 
 def _principal_axes(scatter: Doubles) -> Doubles:
     """First principal axis of each scatter matrix by power iteration, shape (C, q)."""
+    # a fixed start, so that the same rows give the same axis
     widest = np.diagonal(scatter, axis1=1, axis2=2).argmax(axis=1)
     axes = scatter[np.arange(len(scatter)), widest]
     for _ in range(_MAX_ITERATIONS):

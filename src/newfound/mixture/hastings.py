@@ -1,4 +1,7 @@
-"""Should one component be two, or two be one? The Hastings ratios of Eq. 5 and 6, in logs."""
+"""The Hastings ratios of a split and of a merge (Eq. 5 and 6), as logarithms.
+
+They compare how well two components and one component explain the same rows.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ CountTerm = Literal["gamma", "factorial"]
 def log_count(count: Doubles, count_term: CountTerm = "gamma") -> Doubles:
     """Log Γ(N) = log (N - 1)!, or the paper's "Γ(n) = n!" with ``count_term="factorial"``."""
     if count_term == "gamma":
+        # an empty component has Γ(0) = ∞; it counts as one row, which gives log Γ = 0
         return np.asarray(gammaln(np.maximum(count, 1.0)))
     if count_term == "factorial":
         return np.asarray(gammaln(count + 1.0))
@@ -54,7 +58,7 @@ def log_split_ratio(
     Returns
     -------
     ndarray
-        log H_s; greater than 0 speaks for the split.
+        log H_s; values above 0 speak for the split.
     """
     return (
         log_evidence(first, prior, count_term)

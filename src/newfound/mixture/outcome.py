@@ -1,20 +1,122 @@
-"""Several starts, one partition: what most of them agree on, and how far they do."""
+"""Several starts, one result: the vote, the final partition, and what is derived from it.
+
+The starts vote over the rows, the rows settle at their nearest prototypes, sizes are adjusted
+where they are expected to be alike, and the novel components are numbered by size.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from newfound.arrays import Doubles, Ints
+from newfound.arrays import Doubles, Ints, Keys
+from newfound.labels import UNLABELLED
+from newfound.mixture.assignment import (
+    N_FINAL_ROUNDS,
+    nearest_labels,
+    prototypes_of,
+    spherical_variance,
+)
+from newfound.mixture.rows import SortedRows, nearest_centre, squared_distances
+from newfound.mixture.search import Assignment, FinishedStart
+from newfound.mixture.sizes import expected_sizes, fit_sizes, sizes_are_alike
+from newfound.mixture.split_merge import number_components
+from newfound.mixture.stats import GaussianStats
+
+#: This many labelled rows are enough to fit the one variance of `predict_proba`.
+_ROWS_FOR_VARIANCE = 4000
 
 
-def agree(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doubles]:
-    """Vote over partitions of the same rows.
+@dataclass(frozen=True)
+class Outcome:
+    """The final partition and what `predict` needs.
 
-    Every other partition is matched to the reference, known classes with themselves and novel
-    components one to one by their common rows; then each row goes where most partitions put
-    it, in case of a tie where the reference does. The vote is void if it would leave a component
-    of the reference without rows: partitions that differ so much have no consensus.
+    Attributes
+    ----------
+    labels : ndarray of shape (n,)
+        Component of each row, in the order of the input.
+    stability : ndarray of shape (K,)
+        Agreement of the starts on each component; NaN if there was one start.
+    stats : GaussianStats
+        Stacked statistics of the K components.
+    prototypes : ndarray of shape (K, q)
+        Prototype of each component.
+    offsets : ndarray of shape (K,)
+        Subtracted from the squared distances to the prototypes before they are compared.
+    spherical_variance : float
+        Common variance of the components in `predict_proba`.
+    """
+
+    labels: Ints
+    stability: Doubles
+    stats: GaussianStats
+    prototypes: Doubles
+    offsets: Doubles
+    spherical_variance: float
+
+
+def best_start(starts: list[FinishedStart], *, same_k: bool) -> FinishedStart:
+    """Choose the start that leads: the best fit if all have the same K, else the most probable."""
+    # inertia falls with every further component, so that it only compares partitions of equal K
+    return max(
+        starts,
+        key=lambda start: -start.components.inertia if same_k else start.components.log_likelihood,
+    )
+
+
+def conclude(
+    rows: SortedRows,
+    partitions: list[Ints],
+    *,
+    assign: Assignment,
+    expect_sizes: bool | None,
+) -> Outcome:
+    """Make one result of the partitions that the starts ended with.
+
+    Parameters
+    ----------
+    rows : SortedRows
+        The projected rows.
+    partitions : list of ndarray of shape (n,)
+        Partition of each start; the one that leads comes first.
+    assign : {"nearest", "soft"}
+        How rows find their components.
+    expect_sizes : bool or None
+        Whether novel components are to be as large as known ones; None to decide by the numbers
+        of labels.
+
+    Returns
+    -------
+    Outcome
+        The result, known components first, then novel ones by falling size.
+    """
+    labels, stability = vote(partitions[0], partitions[1:], rows.n_known)
+    labels, stability = _finish_assignment(rows, labels, stability, assign)
+    labels, prototypes, offsets = _adjust_to_sizes(rows, labels, expect_sizes)
+    number_of, order = _number_by_size(labels, rows.n_known, rows.keys)
+    labels = number_of[labels]
+    prototypes, offsets = prototypes[order], offsets[order]
+    in_given_order = np.empty_like(labels)
+    in_given_order[rows.order] = labels
+    return Outcome(
+        in_given_order,
+        stability[order],
+        GaussianStats.from_labels(rows.V, labels, len(order)),
+        prototypes,
+        offsets,
+        _fit_variance(rows, prototypes, offsets),
+    )
+
+
+def vote(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doubles]:
+    """Let several partitions of the same rows vote (deviation D10).
+
+    Every other partition is matched to the reference: known classes with themselves, novel
+    components one to one by their common rows. Then each row goes where most partitions put it;
+    in case of a tie, where the reference puts it. If the vote would leave a component of the
+    reference without rows, the reference is returned: the partitions differ too much to agree.
 
     Parameters
     ----------
@@ -28,9 +130,9 @@ def agree(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doub
     Returns
     -------
     labels : ndarray of shape (n,)
-        The consensus.
+        The partition that most agree on.
     stability : ndarray of shape (K,)
-        Per component of the reference the mean Jaccard index with its match in the other
+        For each component of the reference, the mean Jaccard index with its match in the other
         partitions, between 0 and 1; NaN if there is no other partition.
     """
     n_components = max(int(reference.max()) + 1, n_known)
@@ -39,7 +141,7 @@ def agree(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doub
         return reference, stability
     rows = np.arange(len(reference))
     votes = np.zeros((len(reference), n_components), dtype=np.float32)
-    votes[rows, reference] = 1.5
+    votes[rows, reference] = 1.5  # decides ties, but does not outvote two others
     jaccards = np.zeros((len(others), n_components))
     for index, labels in enumerate(others):
         overlap = _overlap(reference, labels, n_components)
@@ -65,10 +167,76 @@ def _overlap(reference: Ints, labels: Ints, n_components: int) -> Ints:
 
 
 def _match(overlap: Ints, n_known: int) -> Ints:
-    """Partner of each reference component, -1 for none; known classes keep to themselves."""
+    """Partner of each component of the reference, -1 for none; a known class is its own partner."""
     match = np.full(len(overlap), -1)
     match[:n_known] = np.arange(n_known)
     rows, columns = linear_sum_assignment(overlap[n_known:, n_known:], maximize=True)
     found = overlap[n_known + rows, n_known + columns] > 0
     match[n_known + rows[found]] = n_known + columns[found]
     return match
+
+
+def _finish_assignment(
+    rows: SortedRows, labels: Ints, stability: Doubles, assign: Assignment
+) -> tuple[Ints, Doubles]:
+    """Re-assign rows until none moves, so that `predict` repeats `labels_`."""
+    number_of = number_components(labels, rows.n_known, len(stability))
+    labels, stability = number_of[labels], stability[number_of >= 0]
+    if assign == "nearest":
+        labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_FINAL_ROUNDS)
+        number_of = number_components(labels, rows.n_known, len(stability))
+        labels, stability = number_of[labels], stability[number_of >= 0]
+    return labels, stability
+
+
+def _adjust_to_sizes(
+    rows: SortedRows, labels: Ints, expect_sizes: bool | None
+) -> tuple[Ints, Doubles, Doubles]:
+    """Labels, prototypes and offsets, with components of the expected sizes (deviation D28)."""
+    prototypes = prototypes_of(rows.V, rows.codes, labels, rows.n_known)
+    unadjusted = labels, prototypes, np.zeros(len(prototypes))
+    if expect_sizes is None:
+        expect_sizes = sizes_are_alike(rows.codes, labels, len(prototypes))
+    if not expect_sizes:
+        return unadjusted
+    free = rows.free
+    V, sizes = rows.V[free], expected_sizes(rows.codes, labels, len(prototypes))
+    prototypes, offsets = fit_sizes(V, prototypes, rows.n_known, sizes)
+    labels = rows.codes.copy()
+    labels[free] = nearest_centre(V, prototypes.astype(V.dtype), offsets)[0]
+    # K was decided before; a component that would lose all its rows rules the adjustment out
+    if len(np.unique(labels)) < len(prototypes):
+        return unadjusted
+    return labels, prototypes, offsets
+
+
+def _number_by_size(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:
+    """New number of each component, and the components in the order of these numbers.
+
+    Known ones come first, then novel ones by falling size; empty novel ones get -1.
+    """
+    sizes = np.bincount(labels, minlength=n_known)
+    # components of equal size are ordered by content, not by the order of the rows
+    content = np.zeros(len(sizes), dtype=np.uint64)
+    np.add.at(content, labels, keys)
+    novel = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
+    order = np.concatenate([np.arange(n_known), novel[sizes[novel] > 0]])
+    number_of = np.full(len(sizes), -1)
+    number_of[order] = np.arange(len(order))
+    return number_of, order
+
+
+def _fit_variance(rows: SortedRows, prototypes: Doubles, offsets: Doubles) -> float:
+    """Fit the one variance that makes the probabilities of `predict_proba` honest."""
+    centres = prototypes.astype(rows.V.dtype)
+    mean_square = nearest_centre(rows.V, centres, offsets)[1].mean()
+    labelled = np.flatnonzero(rows.codes != UNLABELLED)
+    # rows are sorted by their hashes, so that every k-th row is as good as a random sample
+    some = labelled[:: max(1, -(-len(labelled) // _ROWS_FOR_VARIANCE))]
+    return spherical_variance(
+        squared_distances(rows.V[some], centres),
+        rows.codes[some],
+        np.bincount(rows.codes[labelled], minlength=rows.n_known),
+        float(mean_square) / rows.V.shape[1] or 1.0,
+        offsets,
+    )

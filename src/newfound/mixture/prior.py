@@ -1,7 +1,7 @@
 """The Normal-Inverse-Wishart prior θ = (m, κ, ν, Ψ) and the marginal likelihood h(Z; θ).
 
-The paper's parametrisation: νΨ stands in the density where most books write Ψ, so that Ψ is on
-the scale of one covariance, and so is Ψ* of the posterior.
+This is the paper's parametrisation: its density has νΨ where most books write Ψ. Ψ is therefore on
+the scale of one covariance, and so is Ψ* of the posterior (deviation D4).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NIWPrior:
     m : ndarray of shape (..., d)
         Prior mean of the component means.
     kappa : ndarray of shape (...)
-        How many rows the prior mean is worth, > 0.
+        Number of rows that the prior mean is worth, > 0.
     nu : ndarray of shape (...)
         Degrees of freedom, > d - 1.
     psi : ndarray of shape (..., d, d)
@@ -78,9 +78,9 @@ class NIWPrior:
     def from_classes(cls, classes: GaussianStats, whole: GaussianStats) -> NIWPrior:
         """Fit the prior to the known classes by their moments.
 
-        m is the mean of all rows; E[Σ] is the pooled within-class covariance, shrunk where the
-        classes have few rows; κ makes Σ/κ the covariance of the class means; ν = d + 2, the
-        least for which E[Σ] exists.
+        m is the mean of all rows. E[Σ] is the pooled within-class covariance, shrunk if the
+        classes have few rows. κ makes Σ/κ the covariance of the class means. ν = d + 2 is the
+        smallest whole number for which E[Σ] exists. The paper gives no values (deviation D3).
 
         Parameters
         ----------
@@ -97,26 +97,28 @@ class NIWPrior:
         d = whole.n_features
         freedom = max(1.0, float((classes.count - 1).clip(min=0).sum()))
         within = classes.scatter.sum(axis=0) / freedom
-        # a covariance from few degrees of freedom is shrunk in proportion to what it lacks
+        # the fewer degrees of freedom a covariance has, the more it is shrunk
         within = shrunk_covariance(within, shrinkage=d / (d + freedom))
         scale = np.trace(within) / d
         total = np.trace(whole.scatter) / d / max(1.0, float(whole.count))
+        # directions without any variance would make Ψ singular
         floor = 1e-8 * total if total > 0 else 1.0
         within[np.diag_indices(d)] += max(floor, np.finfo(float).tiny)
         between = total - scale
+        # class means that hardly differ do not determine κ
         kappa = scale / between if between > 0.01 * total else 1.0
         nu = d + 2.0
         return cls(whole.mean, np.clip(kappa, 1e-4, 1e4), np.asarray(nu), within / nu)
 
     def update(self, stats: GaussianStats) -> NIWPrior:
-        r"""Posterior after seeing the rows behind `stats`, as a prior of the same type.
+        r"""Posterior after seeing the rows of `stats`, as a prior of the same type.
 
         .. math::
             κ^* = κ + N, \quad m^* = (κ m + \textstyle\sum z) / κ^*, \quad ν^* = ν + N,
 
             Ψ^* = [νΨ + κ m m^T + \textstyle\sum z z^T - κ^* m^* m^{*T}] / ν^*
 
-        written with centred statistics, so that nothing cancels.
+        computed from centred statistics, so that no digits cancel.
         """
         kappa, nu = self.kappa + stats.count, self.nu + stats.count
         share = (stats.count / kappa)[..., None]
@@ -139,7 +141,7 @@ class NIWPrior:
         return scatter
 
     def log_marginal(self, stats: GaussianStats) -> Doubles:
-        r"""Log of the marginal likelihood of the rows behind `stats`.
+        r"""Log of the marginal likelihood of the rows of `stats`.
 
         .. math::
             h(Z;θ) = π^{-Nd/2} \frac{Γ_d(ν^*/2)}{Γ_d(ν/2)}
@@ -158,7 +160,8 @@ class NIWPrior:
         d = self.n_features
         kappa, nu = self.kappa + stats.count, self.nu + stats.count
         if stats.count.ndim:
-            # one at a time: no second (K, d, d) array; in one thread: they are small
+            # one at a time, to avoid a second (K, d, d) array; in one thread, because the
+            # matrices are so small that threads cost more than they save
             with threadpool_limits(1, user_api="blas"):
                 log_determinants = np.array(
                     [_log_determinant(self._posterior_scatter(each)) for each in stats]
@@ -176,7 +179,7 @@ class NIWPrior:
         return log_h
 
     def expected_covariance(self) -> Doubles:
-        """E[Σ] = νΨ / (ν - d - 1); the mode's νΨ / (ν + d + 1) where that does not exist."""
+        """E[Σ] = νΨ / (ν - d - 1); if it does not exist, the mode νΨ / (ν + d + 1)."""
         d = self.n_features
         divisor = np.where(self.nu > d + 1, self.nu - d - 1, self.nu + d + 1)
         covariance: Doubles = (self.nu / divisor)[..., None, None] * self.psi
@@ -184,5 +187,6 @@ class NIWPrior:
 
 
 def _log_determinant(matrix: Doubles) -> float:
+    """Log determinant by Cholesky's factor; the determinant itself would under- or overflow."""
     factor = cholesky(matrix, lower=True, check_finite=False)
     return 2.0 * float(np.log(np.diagonal(factor)).sum())

@@ -1,7 +1,7 @@
-"""From features to the space the mixture works in: unit length, q directions, unit length.
+"""From features to the space of the mixture: unit length, q principal directions, unit length.
 
-The paper projects v = Vᵀz on the q first principal directions of a mini-batch. Here the basis is
-fitted once on all features (deviation 1 in docs/deviations.md).
+The paper projects v = Vᵀz on the first q principal directions of a mini-batch. Here the basis is
+fitted once on all features (deviation D1 in docs/deviations.md).
 """
 
 from __future__ import annotations
@@ -20,32 +20,36 @@ from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import check_positive_int, check_rows
 from newfound.mixture.rows import content_order, row_keys
 
-#: Up to this many columns the basis is exact, from the (d, d) covariance; above, randomised.
+#: Up to this many columns the basis is exact, from the (d, d) covariance; above it is randomised,
+#: because that matrix would be too large.
 EXACT_COLUMNS = 2048
 _BLOCK_ROWS = 4096
-#: A unit-length row that is no farther than this from the mean lies on it, but for rounding.
+#: A unit-length row that is closer to the mean than this differs from it by rounding only.
 ROUNDING = 1e-12
+#: Fewer known classes than this say too little about the directions in which classes vary.
+_CLASSES_TO_WHITEN = 10
 
 
 def unit_rows(X: Floats) -> Floats:
     """Scale each row to length 1; a row of zeros stays as it is."""
     largest = np.abs(X).max(axis=1, keepdims=True)
-    scaled = X / np.where(largest > 0, largest, 1)  # first, so that no square over- or underflows
+    # divided by the largest entry first, so that no square over- or underflows
+    scaled = X / np.where(largest > 0, largest, 1)
     norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
     scaled /= np.where(norms > 0, norms, 1)
     return scaled
 
 
 class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Unit-length rows on their first principal directions, at unit length again.
+    """Scale rows to unit length, project on principal directions, scale to unit length again.
 
     Parameters
     ----------
     n_directions : int, default=128
-        Number of principal directions q; reduced to ``min(n - 1, d)`` where that is less.
+        Number of principal directions q, reduced to ``min(n - 1, d)`` if that is smaller.
     whiten : bool, default=False
         Divide by the pooled within-class covariance of the labelled rows (with Ledoit-Wolf
-        shrinkage), so that directions in which one class varies count less.
+        shrinkage), so that directions in which a class varies within itself count less.
 
     Attributes
     ----------
@@ -56,9 +60,9 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     explained_variance_ratio_ : ndarray of shape (n_directions_,)
         Share of the variance along each direction.
     n_directions_ : int
-        Directions that were kept.
+        Number of directions that were kept.
     whitening_ : ndarray of shape (n_directions_, n_directions_) or None
-        Multiplied from the right when `whiten` is set.
+        Projected rows are multiplied by it from the right; None without `whiten`.
     """
 
     def __init__(self, n_directions: int = 128, *, whiten: bool = False) -> None:
@@ -73,7 +77,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X : array-like of shape (n, d)
             Features.
         y : array-like of shape (n,), optional
-            Partial labels; read by `whiten` only.
+            Partial labels; only used by `whiten`.
 
         Returns
         -------
@@ -82,22 +86,53 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         check_positive_int("n_directions", self.n_directions)
         X = check_rows(self, X, ensure_min_samples=2)
-        return self.fit_in_order(X, y, content_order(row_keys(X)))
+        codes = encode_labels(y, len(X)).codes if self.whiten else None
+        return self.fit_in_order(X, codes, content_order(row_keys(X)))
 
-    def fit_in_order(self, X: Floats, y: LabelsLike, order: Ints) -> Projection:
+    def fit_in_order(self, X: Floats, codes: Ints | None, order: Ints) -> Projection:
         """Fit to rows that were already checked, adding them up in the given order.
 
-        The order of the rows then has no influence, down to the last bit.
+        If that order comes from the content of the rows, the order of the input has no influence,
+        down to the last bit.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, d)
+            Features.
+        codes : ndarray of int, shape (n,), or None
+            Known class of each row without gaps, -1 if unlabelled; only used by `whiten`.
+        order : ndarray of int, shape (n,)
+            Order of the rows.
+
+        Returns
+        -------
+        Projection
+            This transformer.
         """
         q = min(self.n_directions, len(X) - 1, X.shape[1])
         find_basis = _exact_basis if X.shape[1] <= EXACT_COLUMNS else _randomised_basis
         self._keep(*find_basis(X, order, q))
-        self.whitening_ = self._fit_whitening(X, y, order) if self.whiten else None
+        self.whitening_ = self._fit_whitening(X, codes, order) if self.whiten else None
         return self
 
     @classmethod
     def from_moments(cls, mean: Doubles, covariance: Doubles, within: Doubles | None) -> Projection:
-        """All directions, from moments of unit-length rows; `within` classes is what whitens."""
+        """Build a projection on all directions from moments of unit-length rows.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (d,)
+            Mean of the rows.
+        covariance : ndarray of shape (d, d)
+            Covariance of the rows.
+        within : ndarray of shape (d, d) or None
+            Covariance within classes, to whiten by; None not to whiten.
+
+        Returns
+        -------
+        Projection
+            Fitted.
+        """
         projection = cls(len(mean), whiten=within is not None)
         directions, variances = sorted_directions(covariance, len(mean))
         projection._keep(mean, directions, variances, np.trace(covariance))
@@ -117,6 +152,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         projected = np.empty((len(order), self.n_directions_), dtype=X.dtype)
         for start in range(0, len(order), _BLOCK_ROWS):
             block = self._project(X[order[start : start + _BLOCK_ROWS]])
+            # scaling to unit length would blow rounding errors up to random directions
             block[np.abs(block).max(axis=1) < ROUNDING] = 0
             if self.whitening_ is not None:
                 block = block @ self.whitening_
@@ -130,7 +166,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return directions if self.whitening_ is None else directions @ self.whitening_
 
     def _keep(self, mean: Doubles, basis: Doubles, variances: Doubles, total: float) -> None:
-        """Set what was learnt, but for the whitening."""
+        """Set all that was learnt except the whitening."""
         self.mean_, self.components_ = mean, basis
         self.explained_variance_ratio_ = variances / total if total > 0 else 0 * variances
         self.n_directions_, self.n_features_in_ = basis.shape
@@ -141,9 +177,10 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T
         return coordinates
 
-    def _fit_whitening(self, X: Floats, y: LabelsLike, order: Ints) -> Floats:
+    def _fit_whitening(self, X: Floats, codes: Ints | None, order: Ints) -> Floats:
         """Inverse square root of the labelled classes' pooled within-class covariance."""
-        codes = encode_labels(y, len(X)).codes
+        if codes is None:
+            codes = np.full(len(X), UNLABELLED)
         labelled = codes != UNLABELLED
         sizes = np.bincount(codes[labelled])
         if not (sizes > 1).any():
@@ -166,10 +203,20 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
+def enough_to_whiten(codes: Ints) -> bool:
+    """Whether there are enough labels to see in which directions a class varies.
+
+    That takes ten known classes, and two labelled rows per class on average (deviation D11).
+    """
+    n_known = int(codes.max()) + 1
+    n_labelled = np.count_nonzero(codes != UNLABELLED)
+    return bool(n_known >= _CLASSES_TO_WHITEN and n_labelled >= 2 * n_known)
+
+
 def shrunk_covariance(
     covariance: Doubles, fourth_moment: float, n_rows: int, n_means: int = 0
 ) -> Doubles:
-    """Ledoit and Wolf's estimate of a covariance, from what is known of n centred rows x.
+    """Ledoit and Wolf's estimate of a covariance, from moments of n centred rows x.
 
     Parameters
     ----------
@@ -178,7 +225,7 @@ def shrunk_covariance(
     fourth_moment : float
         Mean of |x|⁴.
     n_rows, n_means : int
-        n, and how many means were estimated to centre them.
+        n, and the number of means that were estimated to centre the rows.
 
     Returns
     -------
@@ -196,7 +243,7 @@ def shrunk_covariance(
 
 
 def inverse_root(covariance: Doubles) -> Doubles:
-    """Inverse square root of a covariance; directions without variance do not go to infinity."""
+    """Inverse square root of a covariance; finite in directions without variance, too."""
     values, vectors = linalg.eigh(covariance)
     floor = 1e-10 * max(values.max(), np.finfo(float).tiny)
     root: Doubles = (vectors / np.sqrt(values.clip(min=floor))) @ vectors.T
@@ -235,7 +282,7 @@ def _exact_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles, Doub
 
 
 def _randomised_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles, Doubles, float]:
-    """Like `_exact_basis` by subspace iteration: memory d × (q + 16), never d × d."""
+    """Do the same as `_exact_basis` by subspace iteration, with memory d × (q + 16)."""
     mean = _mean_of_units(X, order)
     rng = np.random.default_rng(0)  # a fixed start: the same data, the same basis
     basis = linalg.qr(rng.standard_normal((X.shape[1], q + 16)), mode="economic")[0]
@@ -258,7 +305,7 @@ def _randomised_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles,
 
 
 def _fix_signs(directions: Floats) -> Floats:
-    """Flip directions so that the entry of largest magnitude is positive."""
+    """Flip directions so that the largest entry is positive; eigenvectors have no sign."""
     largest = np.abs(directions).argmax(axis=1)
     signs = np.sign(directions[np.arange(len(directions)), largest])
     fixed: Floats = directions * np.where(signs == 0, 1, signs)[:, None]

@@ -1,26 +1,47 @@
 """Rows in blocks, rows by content, and the nearest of a few centres.
 
-Nothing here allocates in proportion to rows × centres: distances are worked out block by block.
-Random draws refer to what a row holds, not to where it stands, so that the order of the rows
-does not change a result (rule R7).
+`nearest_centre` and `assign_and_sum` work block by block, so that memory does not grow with
+rows × centres. Random draws depend on the content of a row, not on its position, so that the
+order of the rows does not change a result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from newfound.arrays import Doubles, Floats, Ints, Keys
+from newfound.labels import UNLABELLED
 
 #: Bytes of one block of intermediate results; small enough to stay in a core's cache.
 BLOCK_BYTES = 1 << 22
 
 
+class SortedRows(NamedTuple):
+    """The projected rows of one fit, sorted by content with `content_order`.
+
+    Floating-point sums depend on the order of their terms. Sorted rows are always added up in
+    the same order, so that the order of the input has no influence, down to the last bit.
+    """
+
+    V: Floats  # (n, q) projected rows
+    codes: Ints  # (n,) known class of each row, -1 if unlabelled
+    n_known: int  # K^l, the number of known classes
+    keys: Keys  # (n,) hash of the content of each row before the projection
+    order: Ints  # (n,) position of each row in the input
+
+    @property
+    def free(self) -> Ints:
+        """Positions of the unlabelled rows, which are free to change their component."""
+        return np.flatnonzero(self.codes == UNLABELLED)
+
+
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices over `n_rows` rows such that a float64 block of `n_columns` fits the buffer."""
+    """Yield slices over `n_rows` rows, each small enough for a float64 block of `n_columns`."""
     step = max(16, BLOCK_BYTES // (8 * max(1, n_columns)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
@@ -28,19 +49,20 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
 
 def row_keys(X: Floats) -> Keys:
     """Hash the content of each row to 64 bits; equal rows of float32 and float64 agree."""
+    # a fixed seed: the same row must have the same key in every fit and on every machine
     multipliers = np.random.default_rng(0x6E6577).integers(
         1, 2**63, size=X.shape[1], dtype=np.uint64
     ) * np.uint64(2) + np.uint64(1)
     keys = np.empty(len(X), dtype=np.uint64)
     for block in row_blocks(*X.shape):
-        # + 0.0 makes -0.0 and 0.0 one number
+        # -0.0 and 0.0 are equal, but their bits differ; adding 0.0 turns both into 0.0
         words = (X[block].astype(np.float64) + 0.0).view(np.uint64)
         keys[block] = mix((mix(words) * multipliers).sum(axis=1, dtype=np.uint64))
     return keys
 
 
 def content_order(keys: Keys, codes: Ints | None = None) -> Ints:
-    """Order rows by what they hold, equal rows by their class: the order all sums run in."""
+    """Sort rows by content, and rows of equal content by class; all sums run in this order."""
     return np.argsort(keys, kind="stable") if codes is None else np.lexsort((codes, keys))
 
 
@@ -63,7 +85,7 @@ def nearest_centre(
     centres : ndarray of shape (K, d)
         Centres.
     offsets : ndarray of shape (K,), optional
-        What to take off the squared distance to each centre before they are compared.
+        Subtracted from the squared distance to each centre before distances are compared.
 
     Returns
     -------
@@ -75,14 +97,15 @@ def nearest_centre(
     labels = np.empty(len(X), dtype=np.int64)
     squared = np.empty(len(X), dtype=X.dtype)
     origin, shifted, half_norms = _around_origin(centres, X.dtype)
-    lead = np.zeros_like(half_norms) if offsets is None else (offsets / 2).astype(X.dtype)
+    bonus = np.zeros_like(half_norms) if offsets is None else (offsets / 2).astype(X.dtype)
     for block in row_blocks(len(X), max(centres.shape)):
         rows = X[block] - origin
         scores = rows @ shifted.T
-        scores -= half_norms - lead
+        # the largest x·c - |c|²/2 belongs to the smallest |x - c|²
+        scores -= half_norms - bonus
         best = scores.argmax(axis=1)
         labels[block] = best
-        own = scores[np.arange(len(best)), best] - lead[best]
+        own = scores[np.arange(len(best)), best] - bonus[best]
         squared[block] = (np.einsum("ij,ij->i", rows, rows) - 2 * own).clip(min=0)
     return labels, squared
 
@@ -99,12 +122,12 @@ def squared_distances(X: Floats, centres: Floats) -> Floats:
         out *= -2
         norms = np.einsum("ij,ij->i", rows, rows)[:, None]
         out += norms
-        mend_cancelled(out, norms, rows, shifted)
+        recompute_cancelled(out, norms, rows, shifted)
     return squared
 
 
-def mend_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -> None:
-    """Work out by plain differences the distances that |x|² - 2x·c + |c|² has no digits for."""
+def recompute_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -> None:
+    """Replace distances for which |x|² - 2x·c + |c|² lost its digits by plain differences."""
     cancelled = out <= np.sqrt(np.finfo(out.dtype).eps) * norms
     which, centre = np.nonzero(cancelled)
     for part in row_blocks(len(which), rows.shape[1]):
@@ -114,7 +137,7 @@ def mend_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) ->
 
 
 def _around_origin(centres: Floats, dtype: npt.DTypeLike) -> tuple[Floats, Floats, Floats]:
-    """Shift the origin into the data, so that |x - c|² does not cancel digits."""
+    """Move the origin to the mean of the centres, so that |x - c|² does not cancel digits."""
     origin = centres.mean(axis=0, dtype=np.float64).astype(dtype)
     shifted = (centres.astype(np.float64) - origin).astype(dtype)
     return origin, shifted, np.einsum("ij,ij->i", shifted, shifted) / 2
@@ -123,16 +146,16 @@ def _around_origin(centres: Floats, dtype: npt.DTypeLike) -> tuple[Floats, Float
 def assign_and_sum(
     X: Floats, chosen: Ints, centres: Floats, weights: Floats | None = None
 ) -> tuple[Ints, Floats, Floats]:
-    """Send the chosen rows to their nearest centres and add them up there.
+    """Assign the chosen rows to their nearest centres and add up the rows of each centre.
 
-    One pass: each block is assigned and added up while it is in the cache.
+    Both happen in one pass: each block is assigned and added up while it is in the cache.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Rows.
     chosen : ndarray of int, shape (m,)
-        Which of them.
+        Positions of the rows to assign.
     centres : ndarray of shape (K, d)
         Centres.
     weights : ndarray of shape (n,), optional
@@ -145,7 +168,7 @@ def assign_and_sum(
     sums : ndarray of shape (K, d)
         Weighted sum of the rows of each centre, float64.
     totals : ndarray of shape (K,)
-        Their weight.
+        Total weight of the rows of each centre.
     """
     labels = np.empty(len(chosen), dtype=np.int64)
     sums, totals = np.zeros(centres.shape), np.zeros(len(centres))

@@ -1,7 +1,7 @@
-"""How large categories may be expected to be, from the sizes of the known ones.
+"""How large categories are expected to be, judged by the sizes of the known ones (D28).
 
-The count of the categories takes known and novel classes as alike; so does this. Where known
-classes are of one size, all are; where they have a long tail, novel ones have the same.
+Like the count of the categories, this assumes that known and novel classes are alike. If known
+classes all have one size, so have novel ones; if known sizes have a long tail, so have novel ones.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ from newfound.mixture.rows import row_blocks, squared_distances
 
 #: ε: how soft the assignment by sizes is, in squared distances of unit-length rows.
 SOFTNESS = 0.04
-#: Most rounds of `fit_sizes`, and how near, as a share, sizes are to come.
+#: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
 _N_ROUNDS, _TOLERANCE = 80, 0.02
-#: Fewer known classes do not tell how sizes differ.
+#: Fewer known classes than this do not show how sizes differ.
 _LEAST_CLASSES = 5
-#: Labels that chance would make as even as this so seldom were not drawn at random.
+#: Numbers of labels that are more even than chance allows at this level were not drawn at random.
 _TOO_EVEN = 0.03
-#: The most that sizes may differ to be alike, as a coefficient of variation.
+#: Largest coefficient of variation of sizes that count as alike.
 _LARGEST_SPREAD = 0.3
-#: By how much unlabelled rows in known classes may be more or fewer than expected.
+#: Largest accepted ratio of unlabelled rows in known classes to the expected number, or inverse.
 _FACTOR = 3.0
-#: The least that a component is expected to hold, as a share of a mean class, before scaling.
+#: Smallest expected size of a component, as a share of the mean size, before scaling.
 _LEAST_SHARE = 0.1
 
 
 def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
-    """Unlabelled rows that each component may be expected to hold.
+    """Expected number of unlabelled rows of each component.
 
-    A class has n/K rows in the mean. Its labelled rows tell more: their number over the label
-    rate, as far as known classes differ by more than the draw of the labels explains
-    (empirical Bayes). The novel components take the quantiles of these sizes, the largest
-    the highest.
+    A class has n/K rows on average. For a known class, the number of its labelled rows over the
+    label rate is a second estimate. The two are combined by empirical Bayes: the second counts as
+    far as known classes differ by more than the random draw of labels explains. Novel components
+    get the quantiles of the sizes of known classes, the largest component the highest.
 
     Parameters
     ----------
     codes : ndarray of shape (n,)
         Known class of each row or -1.
     labels : ndarray of shape (n,)
-        Component of each row, known classes first.
+        Component of each row, known classes first; gives the order of the novel sizes.
     n_components : int
         K.
 
     Returns
     -------
     ndarray of shape (K,)
-        Expected numbers; their sum is that of the unlabelled rows.
+        Expected numbers; their sum is the number of unlabelled rows.
     """
     labelled = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
     n_known, mean = len(labelled), len(codes) / n_components
@@ -57,8 +57,8 @@ def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
     if n_known > 1:
         rate = min(labelled.mean() / mean, 1.0)
         by_labels = labelled / rate
-        of_the_draw, observed = mean * (1 - rate) / rate, by_labels.var(ddof=1)
-        known += max(0.0, 1 - of_the_draw / observed if observed > 0 else 0) * (by_labels - mean)
+        by_chance, observed = mean * (1 - rate) / rate, by_labels.var(ddof=1)
+        known += max(0.0, 1 - by_chance / observed if observed > 0 else 0) * (by_labels - mean)
     n_novel = n_components - n_known
     ranks = np.argsort(np.argsort(np.bincount(labels, minlength=n_components)[n_known:]))
     novel = np.quantile(known if n_known else [mean], (ranks + 0.5) / max(n_novel, 1))
@@ -68,12 +68,12 @@ def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
 
 
 def sizes_are_alike(codes: Ints, labels: Ints, n_components: int) -> bool:
-    """Whether labels speak for categories of like sizes, of which they are a random part.
+    """Whether labels suggest that categories have similar sizes, and are a random part of them.
 
-    Labels that were drawn at random vary from class to class by chance. If they vary less, they
-    were given out by a quota and say nothing of sizes; if they vary much more, sizes do. And
-    about as many unlabelled rows as labels let expect have to be in known classes: there are
-    next to none where all that was known has been labelled.
+    If labels are drawn at random, their numbers vary from class to class by chance. If they vary
+    less, each class was given a quota, which says nothing about its size. If they vary much more,
+    the sizes of the classes vary. Finally, known classes must hold about as many unlabelled rows as
+    the labels suggest. They hold hardly any if all rows of known classes have been labelled.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def sizes_are_alike(codes: Ints, labels: Ints, n_components: int) -> bool:
     Returns
     -------
     bool
-        False with few known classes, too.
+        Also False if fewer than five classes are known.
     """
     labelled = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
     n_known, mean = len(labelled), len(codes) / n_components
@@ -105,10 +105,10 @@ def sizes_are_alike(codes: Ints, labels: Ints, n_components: int) -> bool:
 def fit_sizes(
     V: Floats, prototypes: Doubles, n_known: int, sizes: Doubles
 ) -> tuple[Doubles, Doubles]:
-    r"""Move novel prototypes, and weigh all of them, until components have the expected sizes.
+    r"""Move novel prototypes and adjust weights until components have the expected sizes.
 
-    EM of equal spherical components, but for the weights, which are not the shares that the
-    components have, but such that they get the expected ones:
+    This is EM of equal spherical components, with one change: the weights are not the shares of
+    rows that the components have, but are chosen such that they get the expected shares.
 
     .. math::
         r_{ik} ∝ w_k \exp(-|v_i - μ_k|^2/ε), \quad w_k ← w_k n_k / \sum_i r_{ik},
@@ -119,18 +119,18 @@ def fit_sizes(
     V : ndarray of shape (n, q)
         Unlabelled rows, at unit length.
     prototypes : ndarray of shape (K, q)
-        μ to start from.
+        μ to start with.
     n_known : int
         K^l; the prototypes of known classes do not move.
     sizes : ndarray of shape (K,)
-        n_k > 0, which sum up to n.
+        n_k > 0; their sum is n.
 
     Returns
     -------
     prototypes : ndarray of shape (K, q)
         μ.
     offsets : ndarray of shape (K,)
-        ε·log w, to be taken off the squared distances.
+        ε·log w, to be subtracted from the squared distances.
     """
     prototypes, log_weights = prototypes.copy(), np.zeros(len(sizes))
     labels = np.full(len(V), -1)
@@ -146,6 +146,7 @@ def fit_sizes(
             shares /= shares.sum(axis=1, keepdims=True)
             held += shares.sum(axis=0, dtype=np.float64)
             sums += shares.T @ V[block]
+        # a component that is far from all rows may hold exactly 0
         held = held.clip(min=np.finfo(V.dtype).tiny)
         step = np.log(sizes / held)
         log_weights += step

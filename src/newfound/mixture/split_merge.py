@@ -1,8 +1,8 @@
 """One pass of split and merge moves over a partition (Sec. 3.2 of the paper).
 
-First every novel component may split along its halves, then neighbouring components may merge.
-Labels veto: a component that holds labelled rows is never split, and two components that hold
-different known classes are never merged. Children of a split do not take part in the merges.
+First every novel component may split into its two halves, then neighbouring components may merge.
+Labels forbid some moves: a component that holds labelled rows is never split, and two known
+classes are never merged. Children of a split do not take part in the merges.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import mix, row_blocks, squared_distances
 from newfound.mixture.stats import GaussianStats
 
-#: No split leaves a half of this many rows or fewer (below, a half's own rows say nothing).
+#: No split leaves a half with this many rows or fewer: h of so few rows is the prior's (D6).
 SMALLEST_HALF = 5
-#: How many nearest components are looked at as partners of a merge.
+#: Number of nearest components proposed as partners of a merge; all pairs are too many (D7).
 N_NEIGHBOURS = 3
 
 
 @dataclass(frozen=True)
 class Move:
-    """One proposed move: the evidence that K rests on.
+    """One proposed move, accepted or refused.
 
     Attributes
     ----------
     kind : {"split", "merge"}
-        What was proposed.
+        Kind of the move.
     parents : tuple of int
         Components before the pass: one for a split, two for a merge.
     children : tuple of int
         Components after the pass: two for a split, one for a merge, none if it was refused.
     log_ratio : float
-        log H_s or log H_m.
+        log H_s (Eq. 5) or log H_m (Eq. 6), the logarithm of the Hastings ratio. It decides on the
+        move if the acceptance is literal, and is only a record otherwise.
     accepted : bool
         Whether it was carried out.
     """
@@ -54,7 +55,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Rules:
-    """What moves are judged by: the prior θ, the acceptance, and what Γ stands for."""
+    """How moves are judged: the prior θ, the acceptance, and what Γ stands for."""
 
     prior: NIWPrior
     accept: Acceptance
@@ -63,20 +64,21 @@ class Rules:
 
 @dataclass(frozen=True)
 class Components:
-    """A partition and what the moves need to know of its components.
+    """A partition, and what the moves need to know about its components.
 
     Attributes
     ----------
     labels : ndarray of shape (n,)
         Component of each row; the first `n_known` components are the known classes.
     n_known : int
-        K^l.
+        K^l, the number of known classes.
     stats : GaussianStats
         Stacked statistics of the K components.
     evidence : ndarray of shape (K,)
-        log [Γ(N) h(Z; θ)] of each.
+        log [Γ(N) h(Z; θ)] of each component.
     content : ndarray of uint64, shape (K,)
-        What each holds, as the sum of the keys of its rows; seeds its draws.
+        Sum of the keys of its rows. It seeds the draws of a component, so that these depend
+        neither on its number nor on the order of the rows.
     """
 
     labels: Ints
@@ -94,7 +96,7 @@ class Components:
         rules: Rules,
         keys: Keys,
     ) -> Components:
-        """Describe the components of a partition of the rows V, whose content `keys` is."""
+        """Describe the components of a partition of the rows V; `keys` are their hashes."""
         n_components = max(int(labels.max()) + 1, n_known)
         stats = GaussianStats.from_labels(V, labels, n_components)
         content = np.zeros(n_components, dtype=np.uint64)
@@ -116,7 +118,7 @@ class Components:
 def split_merge_pass(
     V: Floats, components: Components, rules: Rules, seed: int
 ) -> tuple[Ints, list[Move]]:
-    """Propose, veto, accept and apply one round of splits, then one of merges.
+    """Propose, accept and apply one round of splits, then one of merges.
 
     Parameters
     ----------
@@ -125,7 +127,7 @@ def split_merge_pass(
     components : Components
         The partition before the pass.
     rules : Rules
-        Prior and acceptance.
+        How moves are judged.
     seed : int
         Seed of this pass.
 
@@ -142,7 +144,7 @@ def split_merge_pass(
     n_novel = n_components - components.n_known
     split_accepted, merge_accepted = rules.accept(splits, merges, n_novel)
 
-    # Each row's group: its component, the other half of a split, or the partner of a merge.
+    # each row's group: its component, the second half of a split, or the partner of a merge
     is_split = np.zeros(n_components, dtype=bool)
     is_split[splits.parents[split_accepted, 0]] = True
     target = np.arange(n_components)
@@ -162,7 +164,7 @@ def split_merge_pass(
 def _ledger(
     proposals: Proposals, accepted: Bools, children: Callable[[Ints], tuple[Any, ...]]
 ) -> list[Move]:
-    """Write proposals down; `children` numbers what became of the parents of an accepted one."""
+    """List all proposals; `children` gives the new numbers after an accepted one."""
     return [
         Move(
             proposals.kind,
@@ -178,7 +180,10 @@ def _ledger(
 
 
 def number_components(labels: Ints, n_known: int, n_numbers: int | None = None) -> Ints:
-    """Map old numbers to new ones without gaps; known ones keep theirs, empty ones get -1."""
+    """Map old numbers to new ones without gaps; known ones keep theirs, empty ones get -1.
+
+    Known components are kept even if they are empty: their numbers are those of the classes.
+    """
     sizes = np.bincount(labels, minlength=max(n_numbers or 0, n_known))
     kept = (sizes > 0) | (np.arange(len(sizes)) < n_known)
     return np.where(kept, np.cumsum(kept) - 1, -1)
@@ -187,7 +192,7 @@ def number_components(labels: Ints, n_known: int, n_numbers: int | None = None) 
 def _propose_splits(
     V: Floats, components: Components, rules: Rules, seed: int
 ) -> tuple[Ints, Proposals]:
-    """Halves of the novel components, and a proposal for each that is large enough to split."""
+    """Halve the novel components, and propose each split whose halves are large enough."""
     stats = components.stats
     novel = np.arange(components.n_known, len(stats))
     novel = novel[stats.count[novel] > 2 * SMALLEST_HALF]
@@ -206,26 +211,28 @@ def _propose_splits(
 
 
 def _propose_merges(components: Components, rules: Rules, seed: int) -> Proposals:
-    """Every novel component with its nearest neighbours; known classes only as partners."""
+    """Propose to merge every novel component with its nearest ones, known classes included."""
     stats, evidence = components.stats, components.evidence
     pairs = _neighbours(components)
     log_ratios = -evidence[pairs].sum(axis=1)
+    # in blocks: the statistics of all pairs at once would be many (q, q) matrices
     for block in row_blocks(len(pairs), stats.n_features**2):
         both = stats[pairs[block, 0]] + stats[pairs[block, 1]]
         log_ratios[block] += log_evidence(both, rules.prior, rules.count_term)
     gaps = _gaps(stats[pairs[:, 0]], stats[pairs[:, 1]])
+    # another seed than for splits, so that a component's split and merge are drawn independently
     uniforms = _uniforms(components.content[pairs].sum(axis=1), ~seed)
     return Proposals("merge", pairs, log_ratios, gaps, uniforms)
 
 
 def _gaps(first: GaussianStats, second: GaussianStats) -> Doubles:
-    """N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|², the loss of fit when two are described by one mean."""
+    """N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|²: how much worse one mean fits than two."""
     shared = first.count * second.count / (first.count + second.count)
     return shared * np.square(first.mean - second.mean).sum(axis=-1)
 
 
 def _neighbours(components: Components) -> Ints:
-    """Pairs (i, j), i < j, of a novel component and one of its nearest; shape (m, 2)."""
+    """Pairs (i, j), i < j, of a novel component and one of its nearest, shape (m, 2)."""
     usable = np.flatnonzero(components.stats.count > 0)
     novel = usable[usable >= components.n_known]
     n_neighbours = min(N_NEIGHBOURS, len(usable) - 1)
@@ -240,6 +247,6 @@ def _neighbours(components: Components) -> Ints:
 
 
 def _uniforms(content: Keys, seed: int) -> Doubles:
-    """One draw from (0, 1] per component, from the content of its rows and the seed."""
+    """Draw a number from (0, 1] per component, from the content of its rows and the seed."""
     scrambled = mix(content + mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)))
     return (scrambled >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54

@@ -1,7 +1,7 @@
-"""Sufficient statistics of Gaussians: all that a split or a merge needs to know of its rows.
+"""Sufficient statistics of Gaussians: all that a split or a merge needs to know about its rows.
 
-Centred and merged by Chan's formula, so that an offset of the data costs no digits. A merge
-proposal is ``a + b``, without a pass over the data.
+They are centred and merged by Chan's formula, so that an offset of the data costs no digits. The
+statistics of a merged component are ``a + b``, without a pass over the data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class GaussianStats:
     count : ndarray of shape (...)
         Number of rows N.
     mean : ndarray of shape (..., d)
-        Their mean, 0 for no rows.
+        Mean of the rows; 0 if there are none.
     scatter : ndarray of shape (..., d, d)
         Σ (z - mean)(z - mean)ᵀ.
     """
@@ -48,12 +48,13 @@ class GaussianStats:
     def from_labels(cls, X: Floats, labels: Ints, n_components: int) -> GaussianStats:
         """Statistics of every component, stacked; rows with a negative label are left out.
 
-        The rows of a component are gathered block by block, cast to float64 and multiplied:
-        n·d² operations in all and one block of memory beside the result.
+        The rows of a component are gathered block by block, cast to float64 and multiplied. This
+        takes n·d² operations in all, and one block of memory beside the result.
         """
         d = X.shape[1]
         count = np.bincount(labels[labels >= 0], minlength=n_components).astype(np.float64)
         mean, scatter = np.zeros((n_components, d)), np.zeros((n_components, d, d))
+        # a stable sort: the rows of a component are added up in the order in which they are given
         order = np.argsort(labels, kind="stable")[len(labels) - int(count.sum()) :]
         ends = np.cumsum(count).astype(np.int64)
         for component in np.flatnonzero(count):
@@ -89,7 +90,7 @@ class GaussianStats:
         return GaussianStats(self.count[index], self.mean[index], self.scatter[index])
 
     def __iter__(self) -> Iterator[GaussianStats]:
-        """Each of several stacked."""
+        """Iterate over the stacked sets."""
         return (self[i] for i in range(len(self)))
 
     def __len__(self) -> int:
@@ -103,6 +104,7 @@ class GaussianStats:
 
 
 def _of_block(rows: Floats) -> GaussianStats:
+    """Statistics of one block of rows."""
     rows = rows.astype(np.float64)
     mean = rows.mean(axis=0)
     rows -= mean

@@ -17,9 +17,10 @@ from newfound._version import __version__
 from newfound.errors import InputError, require
 from newfound.files import read_json, write_atomically, write_json
 from newfound.mixture.counting.count import CategoryCount
-from newfound.mixture.estimator import Pass, SplitMergeMixture
+from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection
+from newfound.mixture.search import Pass
 from newfound.mixture.split_merge import Move
 
 NUMBERS, WORDS = "mixture.safetensors", "mixture.json"

@@ -19,6 +19,8 @@ from newfound.files import disk_errors, read_json, write_json
 
 STARTED = "started.json"
 RUN = "run.json"
+#: Major and minor versions of newfound whose run folders this version reads.
+_READABLE_VERSIONS = ("0.1", "0.2")
 _LOCK = ".lock"
 _STAGE = ".next"
 
@@ -166,7 +168,14 @@ def check_run(folder: Path) -> None:
             else "Give the folder that `newfound discover` wrote to (--out)."
         )
         raise InputError(f"{folder} holds no finished run: there is no {RUN}. {what}")
-    _check_version(folder, read_json(folder / RUN).get("version", "unknown"))
+    version = read_json(folder / RUN).get("version")
+    if version is None and (folder / "last.safetensors").is_file():
+        raise InputError(
+            f"{folder} was written by `newfound train` of version 0.1.0, whose folders hold no "
+            "full result. Run that command again with the same options: it converts the folder "
+            "without training again."
+        )
+    _check_version(folder, version or "unknown")
 
 
 def _check_same(folder: Path, command: str, data: str) -> None:
@@ -186,8 +195,8 @@ def _check_same(folder: Path, command: str, data: str) -> None:
 
 
 def _check_version(folder: Path, version: str) -> None:
-    """Refuse a run of another major or minor version."""
-    if version.split(".")[:2] != __version__.split(".")[:2]:
+    """Refuse a run of a version whose folders cannot be read."""
+    if ".".join(version.split(".")[:2]) not in _READABLE_VERSIONS:
         raise InputError(
             f"{folder} was written by newfound {version}; this is {__version__}. "
             f"Install newfound=={version} to read it, or run into a new folder."

@@ -54,7 +54,7 @@ def test_the_space_does_not_know_rows_that_are_held_out_or_hidden(monkeypatch):
     codes = np.where((truth < 6) & (rng.random(160) < 0.5), truth, -1)
     V = hiding.whiten_by_neighbours(X, 8, rng)
     candidates, _ = hiding.nearest_rows(V, 40)
-    for held_out, hidden, _, n_kept in hiding._play(V, candidates, codes, False, rng):
+    for held_out, hidden, _, n_kept in hiding._run_rounds(V, candidates, codes, False, rng):
         assert (codes[learnt[-1]] >= 0).all()
         assert not set(codes[learnt[-1]]) & set(hidden.own)
         assert len(learnt[-1]) + len(held_out.own) == n_kept

@@ -16,12 +16,14 @@ def digits():
 
 @pytest.mark.parametrize("design", ["hidden", "labelled"])
 def test_hidden_digits_come_out_as_one_component_each(digits, design):
-    told = []
+    calls = []
+
+    def progress(done, total):
+        calls.append((done, total))
+
     mixture = SplitMergeMixture(random_state=0)
-    found = rehearse(
-        mixture, *digits, design=design, n_draws=3, random_state=0, callback=told.append
-    )
-    assert told == [1, 2, 3]
+    found = rehearse(mixture, *digits, design=design, n_draws=3, random_state=0, progress=progress)
+    assert calls == [(1, 3), (2, 3), (3, 3)]
     np.testing.assert_array_equal(found.n_hidden, 3)
     assert found.ratios == pytest.approx(1, abs=0.45)
     assert not hasattr(mixture, "labels_")  # the settings were copied

@@ -1,1 +1,1 @@
-"""How many novel categories there are."""
+"""How many novel categories there are: `count` estimates the number, `rehearsal` checks it."""

@@ -1,7 +1,8 @@
-"""Rounds of hiding: how near rows are to known classes when some of these are hidden.
+"""Rounds of hiding: how near rows are to known classes when some known classes are hidden.
 
-The evidence that `count_categories` draws its conclusions from. Labelled rows that are held out
-behave like unlabelled rows of known classes, labelled rows of hidden classes like novel rows.
+This is the evidence on which `count_categories` rests. Labelled rows that are held out of a round
+behave like unlabelled rows of known classes. Labelled rows of classes that are hidden in a round
+behave like rows of novel classes.
 """
 
 from __future__ import annotations
@@ -24,41 +25,50 @@ from newfound.mixture.counting.neighbours import (
 )
 from newfound.mixture.projection import unit_rows
 
-N_FOLDS = 5  # parts that the labelled rows are held out in
-N_HIDINGS = 5  # groups that the classes are hidden in, one in each round
-N_REPEATS = 3  # draws of the folds
+#: Parts of the labelled rows; each round holds out one part.
+N_FOLDS = 5
+#: Groups of the known classes; each round hides one group.
+N_HIDINGS = 5
+#: How often the folds are drawn.
+N_REPEATS = 3
 _N_DIRECTIONS = 256
-_N_CANDIDATES = 100  # nearest rows of a row, found once; each round chooses among them
+#: Nearest rows of a row, found once for all rounds: to search all rows each time is too slow.
+_N_CANDIDATES = 100
+#: Neighbours of a row in the graph of one round, chosen among the candidates.
 _N_NEIGHBOURS = 30
-_STEPS = (1, 2, 4)  # lengths of the walks on the graph
+#: Lengths of the walks on the graph.
+_STEPS = (1, 2, 4)
 
 
-class Seen(NamedTuple):
-    """Rows of one group, over all rounds."""
+class Affinities(NamedTuple):
+    """How near the rows of one group are to known classes, over all rounds.
 
-    affinity: Floats  # (m, 4) to the nearest class that is not hidden, by walks and by its mean
-    own: Ints  # (m,) their class, -1 if it is unknown
-    nearest: Ints  # (m,) the class that they are nearest to
+    A row appears once for each round in which it belonged to the group.
+    """
 
-    def only(self, chosen: Bools) -> Seen:
-        """The chosen rows."""
-        return Seen(self.affinity[chosen], self.own[chosen], self.nearest[chosen])
+    affinity: Floats  # (m, 4) to the nearest class that is not hidden: three walks, and its mean
+    own: Ints  # (m,) class of the row, -1 if unlabelled
+    nearest: Ints  # (m,) the class to which the row is nearest
+
+    def select(self, chosen: Bools) -> Affinities:
+        """Keep the chosen rows."""
+        return Affinities(self.affinity[chosen], self.own[chosen], self.nearest[chosen])
 
 
 class Evidence(NamedTuple):
     """What the rounds have shown."""
 
-    held_out: Seen  # labelled rows held out of the references
-    hidden: Seen  # labelled rows of hidden classes
-    unlabelled: Seen
+    held_out: Affinities  # labelled rows that were held out
+    hidden: Affinities  # labelled rows of hidden classes
+    unlabelled: Affinities
     n_kept: float  # labelled rows of classes that are not hidden, on average over the rounds
-    n_hidings: int  # groups that the classes were hidden in
+    n_hidings: int  # groups in which the classes were hidden
 
 
 def gather_evidence(
     X: Floats, codes: Ints, *, by_class: bool, rng: np.random.Generator
 ) -> Evidence | None:
-    """Hide classes and hold out rows, round by round, and see how near all rows are to the rest.
+    """Measure how near all rows are to known classes while others are hidden, round by round.
 
     Parameters
     ----------
@@ -67,22 +77,22 @@ def gather_evidence(
     codes : ndarray of int, shape (n,)
         Known classes, -1 where a row is unlabelled; every class has a row.
     by_class : bool
-        Whether labels were given to a fixed number of rows of each class, and not at random.
+        Whether each class got a fixed number of labels. Otherwise labels were given at random.
     rng : Generator
-        Draws folds and hidden classes.
+        Draws the folds and the hidden classes.
 
     Returns
     -------
     Evidence or None
-        None where nothing can be seen: all rows are alike, or no row could be held out.
+        None if there is nothing to measure: all rows are equal, or no row could be held out.
     """
     V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
     if not V.any():
         return None
     candidates, _ = nearest_rows(V, min(_N_CANDIDATES, len(V) - 1))
-    rounds = list(_play(V, candidates, codes, by_class, rng))
+    rounds = list(_run_rounds(V, candidates, codes, by_class, rng))
     held_out, hidden, unlabelled = (
-        Seen(*(np.concatenate(parts) for parts in zip(*(r[i] for r in rounds), strict=True)))
+        Affinities(*(np.concatenate(parts) for parts in zip(*(r[i] for r in rounds), strict=True)))
         for i in range(3)
     )
     if len(held_out.own) == 0 or len(hidden.own) == 0:
@@ -91,10 +101,10 @@ def gather_evidence(
     return Evidence(held_out, hidden, unlabelled, n_kept, min(N_HIDINGS, int(codes.max()) + 1))
 
 
-def _play(
+def _run_rounds(
     V: Floats, candidates: Ints, codes: Ints, by_class: bool, rng: np.random.Generator
-) -> Iterator[tuple[Seen, Seen, Seen, int]]:
-    """Yield the three groups and the number of kept labels, for each round."""
+) -> Iterator[tuple[Affinities, Affinities, Affinities, int]]:
+    """Yield held-out, hidden and unlabelled rows and the number of kept labels, for each round."""
     labelled, free = np.flatnonzero(codes != UNLABELLED), np.flatnonzero(codes == UNLABELLED)
     classes, n_known = codes[labelled], int(codes.max()) + 1
     n_groups = min(N_HIDINGS, n_known)
@@ -102,7 +112,8 @@ def _play(
     for number in range(N_REPEATS * N_FOLDS):
         if number % N_FOLDS == 0:
             fold = _draw_folds(classes, by_class, rng)
-            if n_known > n_groups:  # otherwise the turns of single classes go on
+            # with one class per group, a new draw would hide some classes more often than others
+            if n_known > n_groups:
                 group = rng.permutation(group)
         is_hidden = group[classes] == number % n_groups
         is_out = fold == number % N_FOLDS
@@ -111,16 +122,17 @@ def _play(
             continue
         affinity, nearest = _affinity(V, candidates, labelled[chosen], classes[chosen])
         held_out, covered, other = (
-            Seen(affinity[rows], codes[rows], nearest[rows])
+            Affinities(affinity[rows], codes[rows], nearest[rows])
             for rows in (labelled[~is_hidden & is_out], labelled[is_hidden], free)
         )
         yield held_out, covered, other, int((~is_hidden).sum())
 
 
 def _draw_folds(classes: Ints, by_class: bool, rng: np.random.Generator) -> Ints:
-    """Fold of every labelled row, drawn as the labels were.
+    """Draw the fold of every labelled row in the way in which the labels were given.
 
-    Then a held-out row has as many labelled fellows, on average, as an unlabelled one.
+    A held-out row then has, on average, as many labelled rows of its class around it as an
+    unlabelled row has.
     """
     order = rng.permutation(len(classes))
     if by_class:
@@ -131,7 +143,7 @@ def _draw_folds(classes: Ints, by_class: bool, rng: np.random.Generator) -> Ints
 
 
 def _walk(graph: sparse.csr_array, references: Ints, classes: Ints, n_known: int) -> list[Floats]:
-    """Chance that a walk from each row ends on a reference of each class, for each length."""
+    """Probability that a walk from each row ends at a reference of each class, by length."""
     mass = np.zeros((graph.shape[0], n_known), dtype=np.float32)
     mass[references, classes] = 1
     walks = []
@@ -143,16 +155,17 @@ def _walk(graph: sparse.csr_array, references: Ints, classes: Ints, n_known: int
 
 
 def _affinity(V: Floats, candidates: Ints, references: Ints, classes: Ints) -> tuple[Floats, Ints]:
-    """How near all rows are to the nearest class of the references, and which class that is.
+    """Measure how near all rows are to the nearest class of the references; name that class.
 
-    The space is learnt from the references alone: held-out rows then lie in it as unlabelled
-    rows of the same classes do, and rows of hidden classes as novel ones.
+    The space is learnt from the references alone. Held-out rows then lie in it as unlabelled
+    rows of the same classes do, and rows of hidden classes as rows of novel classes do.
     """
     names, own = np.unique(classes, return_inverse=True)
     space = whiten_by_classes(V, references, own)
     graph = balanced_graph(*nearest_of(space, candidates, min(_N_NEIGHBOURS, candidates.shape[1])))
     walks = _walk(graph, references, own, len(names))
     centres = unit_rows(class_sums(space, references, own)).astype(np.float32)
+    # the square root makes differences between small probabilities visible
     affinity = [np.sqrt(mass.max(axis=1)) for mass in walks]
     affinity.append((space @ centres.T).max(axis=1))
     return np.stack(affinity, axis=1), names[walks[-1].argmax(axis=1)]

@@ -1,4 +1,7 @@
-"""A graph of nearest neighbours without hubs, in a space that treats all classes alike."""
+"""A graph of nearest neighbours without hubs, in a space that treats all classes alike.
+
+Hubs are rows that are among the nearest neighbours of very many other rows.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,21 @@ from newfound.arrays import Doubles, Floats, Ints
 from newfound.mixture.projection import Projection, unit_rows
 from newfound.mixture.rows import row_blocks
 
-#: Rows whose nearest neighbours say in which directions one class varies, and how many of those.
+#: Rows and nearest neighbours of each that show in which directions one class varies.
 _N_SAMPLED = 4000
 _N_NEAREST = 10
 _SINKHORN_ROUNDS = 30
 
 
 def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tuple[Ints, Floats]:
-    """The most similar other rows of each chosen row, best first.
+    """Find the most similar other rows of each chosen row, best first.
 
     Parameters
     ----------
     V : ndarray of shape (n, q)
         Rows of unit length.
     n_neighbours : int
-        How many.
+        Number of neighbours.
     chosen : ndarray of int, shape (m,), optional
         Rows to find neighbours of; all by default.
 
@@ -52,7 +55,8 @@ def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tu
         neighbours[block] = np.take_along_axis(best, order, axis=1)
         cosines[block] = np.take_along_axis(values, order, axis=1)
 
-    # partitioning takes most of the time; it lets other threads run, and so does a product
+    # threads help, because both the product and the partitioning, which takes most of the time,
+    # release the interpreter lock
     with threadpool_limits(1), ThreadPoolExecutor(effective_n_jobs(-1)) as threads:
         for _ in threads.map(search, row_blocks(len(chosen), len(V))):
             pass
@@ -60,11 +64,11 @@ def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tu
 
 
 def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator) -> Floats:
-    """Project and divide by the covariance of differences between neighbours.
+    """Project the rows and divide by the covariance of differences between neighbours.
 
     Neighbours are mostly of one class, so their differences show in which directions a class
-    varies, without a label. Whitening by the labelled classes would draw known classes together
-    and not novel ones; this treats them alike.
+    varies, without a label. Whitening by the labelled classes would make known classes more
+    compact, but not novel ones; this treats both alike.
 
     Parameters
     ----------
@@ -73,7 +77,7 @@ def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator)
     n_directions : int
         Principal directions to keep.
     rng : Generator
-        Draws the rows that are looked at.
+        Draws the rows whose neighbours are used.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator)
     projection = Projection(n_directions).fit_in_order(X, None, np.arange(len(X)))
     V = projection.transform_in_order(X, np.arange(len(X))).astype(np.float32)
     if not V.any():
-        return V  # all rows are alike
+        return V  # all rows are equal
     sampled = rng.permutation(len(V))[:_N_SAMPLED]
     neighbours, _ = nearest_rows(V, min(_N_NEAREST, len(V) - 1), sampled)
     differences = (V[sampled][:, None] - V[neighbours]).reshape(-1, V.shape[1])
@@ -98,8 +102,8 @@ def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator)
 def whiten_by_classes(V: Floats, rows: Ints, classes: Ints) -> Floats:
     """Divide by the covariance of labelled rows within their classes.
 
-    This draws the classes of these rows together, and others less: it may only be learnt from
-    rows that stand for nothing else.
+    This makes the classes of these rows more compact, and other classes less so. The rows must
+    therefore not be among those that are compared afterwards.
 
     Parameters
     ----------
@@ -113,7 +117,7 @@ def whiten_by_classes(V: Floats, rows: Ints, classes: Ints) -> Floats:
     Returns
     -------
     ndarray of shape (n, q), float32
-        Rows of unit length; V itself where no class has two different rows.
+        Rows of unit length; V itself if no class has two different rows.
     """
     counts = np.bincount(classes)
     several = counts[classes] > 1
@@ -141,7 +145,7 @@ def class_sums(V: Floats, rows: Ints, classes: Ints) -> Doubles:
 
 
 def nearest_of(V: Floats, candidates: Ints, n_neighbours: int) -> tuple[Ints, Floats]:
-    """The most similar candidates of each row and their cosine similarities, best first.
+    """Find the most similar candidates of each row, best first.
 
     Parameters
     ----------
@@ -150,12 +154,12 @@ def nearest_of(V: Floats, candidates: Ints, n_neighbours: int) -> tuple[Ints, Fl
     candidates : ndarray of int, shape (n, c)
         Indices of rows to choose from.
     n_neighbours : int
-        How many to choose; at most c.
+        Number of neighbours to choose; at most c.
 
     Returns
     -------
     neighbours, cosines : ndarray of shape (n, n_neighbours)
-        As those of `nearest_rows`.
+        As in `nearest_rows`.
     """
     neighbours = np.empty((len(V), n_neighbours), dtype=np.int64)
     cosines = np.empty((len(V), n_neighbours), dtype=V.dtype)
@@ -173,17 +177,17 @@ def nearest_of(V: Floats, candidates: Ints, n_neighbours: int) -> tuple[Ints, Fl
 
 
 def balanced_graph(neighbours: Ints, cosines: Floats) -> sparse.csr_array:
-    """Symmetric neighbour graph whose rows and columns sum to 1.
+    """Build a symmetric neighbour graph whose rows and columns sum to 1.
 
-    In a plain neighbour graph some rows are neighbours of very many (hubs), and much depends on
-    whether a hub happens to be labelled. Sinkhorn's scaling gives every row the same weight.
+    In a plain neighbour graph much depends on whether a hub happens to be labelled. Sinkhorn's
+    scaling gives every row the same weight.
 
     Parameters
     ----------
     neighbours : ndarray of int, shape (n, m)
         Neighbours of every row.
     cosines : ndarray of shape (n, m)
-        Their similarities, best first.
+        Their cosine similarities, best first.
 
     Returns
     -------

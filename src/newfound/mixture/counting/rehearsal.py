@@ -1,11 +1,14 @@
-"""Rehearsal: hide known classes, run the whole mixture again, see what becomes of them.
+"""Rehearsal: hide known classes, fit the mixture again, and see how many are found.
 
-Two designs. "labelled" is the paper's (supplement, D^l_r and D^l_p): only the labelled rows, some
-classes' labels dropped; the truth is known. "hidden" takes all rows and drops the labels of some
-known classes: then their own labelled rows show as how many components they came out, ρ components
-for each hidden class, among truly novel ones.
+ρ is the number of components found per hidden class; 1 is right. There are two designs:
 
-Assumed: known and novel classes are exchangeable, labels are missing at random within a class.
+- "labelled" is the paper's (supplement, D^l_r and D^l_p). It takes the labelled rows only and
+  drops the labels of some classes, so that the true classes of all rows are known.
+- "hidden" takes all rows and drops the labels of some known classes. Truly novel classes are
+  among the rows, too; the dropped labels show which components belong to the hidden classes.
+
+Assumptions: known and novel classes are exchangeable, and labels are missing at random within a
+class.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -25,23 +28,43 @@ from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.counting.count import count_categories
-from newfound.mixture.estimator import SplitMergeMixture
 
 Design = Literal["labelled", "hidden"]
 
 
+class CategoryFinder(Protocol):
+    """What a rehearsal needs of the mixture.
+
+    A protocol, because the mixture itself imports from this room to count categories.
+    """
+
+    labels_: Ints
+    n_known_: int
+    n_novel_: int
+    n_components_: int
+
+    def fit(self, X: ArrayLike, y: LabelsLike = None) -> Any:
+        """Find the categories."""
+        ...
+
+    def set_params(self, **params: Any) -> Any:
+        """Change settings, as scikit-learn's estimators do."""
+        ...
+
+
 @dataclass(frozen=True)
 class Rehearsal:
-    """What became of hidden classes.
+    """How many components were found in place of hidden classes.
 
     Attributes
     ----------
     design : {"labelled", "hidden"}
-        Whether only labelled rows took part, or all.
+        Whether only labelled rows took part, or all rows.
     n_hidden : ndarray of int, shape (n_draws,)
-        Known classes that were hidden in each draw.
+        Number of known classes that were hidden in each draw.
     n_components : ndarray of shape (n_draws,)
-        Components that they came out as.
+        Number of components that were found in their place. With the design "hidden" a component
+        may belong to a hidden class in part, so this need not be a whole number.
     """
 
     design: Design
@@ -50,16 +73,16 @@ class Rehearsal:
 
     @property
     def ratios(self) -> Doubles:
-        """ρ of each draw: components for each hidden class; 1 is right."""
+        """ρ of each draw: components found per hidden class; 1 is right."""
         return self.n_components / self.n_hidden
 
     def correct(self, n_novel: float, level: float = 0.9) -> tuple[float, tuple[float, float]]:
-        """Correct a number of novel components by ρ.
+        """Correct the number of novel components by ρ.
 
         Parameters
         ----------
         n_novel : float
-            K^n as the mixture found it.
+            K^n, the number of novel categories, as the mixture found it.
         level : float, default=0.9
             Probability of the interval.
 
@@ -68,10 +91,11 @@ class Rehearsal:
         corrected : float
             K^n divided by the median of ρ.
         interval : tuple of float
-            K^n divided by two order statistics of ρ, such that a further draw falls between them
-            with probability `level` or more; (0, inf) where there are too few draws for that.
+            K^n divided by two order statistics of ρ. A further draw falls between them with a
+            probability of at least `level`. (0, inf) if there are too few draws for that.
         """
         ratios = np.sort(self.ratios)
+        # of n + 1 exchangeable draws, the last one has any rank with the same probability
         place = int(np.floor((len(ratios) + 1) * (1 - level) / 2 + 1e-9))
         smallest = np.finfo(float).tiny
         corrected = n_novel / max(float(np.median(ratios)), smallest)
@@ -82,7 +106,7 @@ class Rehearsal:
 
 
 def rehearse(
-    mixture: SplitMergeMixture,
+    mixture: CategoryFinder,
     X: ArrayLike,
     y: LabelsLike,
     *,
@@ -90,28 +114,30 @@ def rehearse(
     n_draws: int = 19,
     n_jobs: int | None = None,
     random_state: RandomStateLike = None,
-    callback: Callable[[int], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Rehearsal:
     """Hide half of the known classes and fit again, several times.
+
+    It shows how far the number of novel categories can be trusted on these data.
 
     Parameters
     ----------
     mixture : SplitMergeMixture
-        Settings to rehearse with; it is not changed.
+        Settings to rehearse with; the mixture is not changed, and need not be fitted.
     X : array-like of shape (n, d)
         Features.
     y : array-like of shape (n,)
         Partial labels of at least 4 known classes.
     design : {"hidden", "labelled"}, default="hidden"
-        Take all rows, or labelled rows only.
+        Whether to take all rows or the labelled rows only.
     n_draws : int, default=19
-        How often; 19 is the least for a 90 % interval.
+        Number of draws; 19 is the smallest number for a 90 % interval.
     n_jobs : int, optional
-        Draws at the same time, as in joblib.
+        Number of draws that run in parallel, as in joblib.
     random_state : int, RandomState or None, default=None
-        Seed of the classes that are hidden.
-    callback : callable, optional
-        Called with the number of draws that are done, after each.
+        Seed of the draw of hidden classes.
+    progress : callable, optional
+        Called after each draw as ``progress(done, total)``.
 
     Returns
     -------
@@ -122,60 +148,76 @@ def rehearse(
     if design not in ("hidden", "labelled"):
         raise InputError(f"design must be 'hidden' or 'labelled'; got {design!r}.")
     X = np.asarray(X)
-    partial = encode_labels(y, len(X))
+    codes = _encode(y, len(X))
+    rate = count_categories(X, codes, random_state=0).label_rate
+    seeds = check_random_state(random_state).randint(2**31, size=n_draws)
+    rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
+    settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
+    draws = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(rehearse_once)(settings, X, codes, rate, int(seed)) for seed in seeds
+    )
+    results = []
+    for result in draws:
+        results.append(result)
+        if progress is not None:
+            progress(len(results), n_draws)
+    n_hidden, n_components = zip(*results, strict=True)
+    return Rehearsal(design, np.array(n_hidden), np.array(n_components))
+
+
+def _encode(y: LabelsLike, n_rows: int) -> Ints:
+    """Encode the labels and check that there are enough classes to hide half of them."""
+    partial = encode_labels(y, n_rows)
     if partial.n_known < 4:
         raise InputError(
             f"A rehearsal hides half of the known classes and needs at least 4; "
             f"y names {partial.n_known}."
         )
-    rate = count_categories(X, partial.codes, random_state=0).label_rate
-    seeds = check_random_state(random_state).randint(2**31, size=n_draws)
-    play = _play_hidden if design == "hidden" else _play_labelled
-    settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
-    draws = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(play)(settings, X, partial.codes, rate, int(seed)) for seed in seeds
-    )
-    results = []
-    for result in draws:
-        results.append(result)
-        if callback is not None:
-            callback(len(results))
-    n_hidden, n_components = zip(*results, strict=True)
-    return Rehearsal(design, np.array(n_hidden), np.array(n_components))
+    return partial.codes
 
 
-def _fit(settings: SplitMergeMixture, X: Floats, y: Ints, seed: int) -> SplitMergeMixture:
-    """Fit a copy; that few classes are left to learn from is meant here, and no cause to warn."""
+def _fit(settings: CategoryFinder, X: Floats, y: Ints, seed: int) -> CategoryFinder:
+    """Fit a copy of the mixture without the warning that few classes are known."""
     with warnings.catch_warnings():
+        # classes were hidden on purpose, so the user cannot do anything about it
         warnings.simplefilter("ignore", DiscoveryWarning)
-        return clone(settings).set_params(random_state=seed).fit(X, y)
+        fitted: CategoryFinder = clone(settings).set_params(random_state=seed).fit(X, y)
+        return fitted
 
 
 def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
-    """Half of the known classes."""
+    """Draw half of the known classes."""
     n_known = int(codes.max()) + 1
     return rng.permutation(n_known)[: n_known // 2]
 
 
-def _play_hidden(
-    settings: SplitMergeMixture, X: Floats, codes: Ints, rate: float, seed: int
+def _rehearse_all_rows(
+    settings: CategoryFinder, X: Floats, codes: Ints, rate: float, seed: int
 ) -> tuple[int, float]:
-    """All rows; of a novel component of n rows, h of them hidden labels, h / (rate n) is theirs."""
+    """Hide classes among all rows; return their number and that of their components.
+
+    If h of the n rows of a novel component had a hidden label, they stand for h / rate rows of
+    hidden classes, so that h / (rate n) of the component belongs to hidden classes.
+    """
     rng = np.random.default_rng(seed)
     hidden = _draw_hidden(codes, rng)
     was_hidden = np.isin(codes, hidden)
     y = np.where(was_hidden, UNLABELLED, codes)
     mixture = _fit(settings, X, y, seed)
     sizes = np.bincount(mixture.labels_, minlength=mixture.n_components_)
-    theirs = np.bincount(mixture.labels_[was_hidden], minlength=mixture.n_components_)
+    n_hidden_rows = np.bincount(mixture.labels_[was_hidden], minlength=mixture.n_components_)
     novel = slice(mixture.n_known_, None)
-    return len(hidden), float((theirs[novel] / (rate * sizes[novel])).sum())
+    return len(hidden), float((n_hidden_rows[novel] / (rate * sizes[novel])).sum())
 
 
-def _play_labelled(
-    settings: SplitMergeMixture, X: Floats, codes: Ints, rate: float, seed: int
+def _rehearse_labelled_rows(
+    settings: CategoryFinder, X: Floats, codes: Ints, rate: float, seed: int
 ) -> tuple[int, float]:
-    """Labelled rows only; kept classes keep labels at the rate that the whole collection has."""
+    """Hide classes among the labelled rows; return their number and that of their components.
+
+    The other classes keep labels at the label rate of the whole collection, so that the task is
+    as hard as the real one.
+    """
     rng = np.random.default_rng(seed)
     labelled = np.flatnonzero(codes != UNLABELLED)
     hidden = _draw_hidden(codes, rng)

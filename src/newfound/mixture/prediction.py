@@ -1,0 +1,100 @@
+"""What a fitted mixture says about rows: components, probabilities, distances, density."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
+from newfound.mixture.assignment import log_joint
+from newfound.mixture.clustering import check_rows
+from newfound.mixture.projection import Projection
+from newfound.mixture.rows import nearest_centre, squared_distances
+
+
+class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
+    """The methods of `SplitMergeMixture` that read what was learnt and change nothing."""
+
+    assign: Literal["nearest", "soft"]
+    projection_: Projection
+    means_: Doubles
+    covariances_: Doubles
+    weights_: Doubles
+    prototypes_: Doubles
+    offsets_: Doubles
+    _spherical_variance: float
+
+    def predict(self, X: ArrayLike) -> Ints:
+        """Component of each row of X, the argmax of `predict_proba`; labels are not used."""
+        if self.assign == "soft":
+            return self.predict_proba(X).argmax(axis=1)
+        return self.nearest_prototype(X)
+
+    def predict_proba(self, X: ArrayLike) -> Doubles:
+        """Probability of each component for each row of X, shape (n, K).
+
+        With ``assign="soft"`` these are the responsibilities of the mixture. With
+        ``assign="nearest"`` they are those of spherical components with one common variance,
+        which are equally probable where `offsets_` are 0; the component that `predict` chooses
+        is the most probable. The variance is the one that predicts the labelled rows best, so
+        that among rows with a probability of 0.9 about 9 in 10 are right.
+        """
+        return self.proba_of_projected(self._project(X))
+
+    def proba_of_projected(self, V: Floats) -> Doubles:
+        """`predict_proba` of rows that are already projected.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n, q)
+            ``projection_.transform(X)``, in the precision of X.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            The same numbers as ``predict_proba(X)``.
+        """
+        check_is_fitted(self)
+        if self.assign == "soft":
+            logits = log_joint(V, self.means_, self.covariances_, self.weights_)
+        else:
+            logits = squared_distances(V, self.prototypes_.astype(V.dtype)).astype(np.float64)
+            logits -= self.offsets_
+            logits *= -0.5 / self._spherical_variance
+        probabilities: Doubles = softmax(logits, axis=1)
+        return probabilities
+
+    def nearest_prototype(self, X: ArrayLike) -> Ints:
+        """Index of the prototype with the smallest squared distance minus `offsets_`.
+
+        This is how the paper assigns rows; its offsets are 0.
+        """
+        V = self._project(X)
+        return nearest_centre(V, self.prototypes_.astype(V.dtype), self.offsets_)[0]
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Distances of the rows to the prototypes in the projected space, shape (n, K).
+
+        The nearest prototype is the one that `predict` chooses, unless `offsets_` differ from 0.
+        """
+        V = self._project(X)
+        return np.sqrt(squared_distances(V, self.prototypes_.astype(V.dtype)))
+
+    def score_samples(self, X: ArrayLike) -> Doubles:
+        """Log density of each row under the mixture (Eq. 4), in the projected space."""
+        joint = log_joint(self._project(X), self.means_, self.covariances_, self.weights_)
+        density: Doubles = logsumexp(joint, axis=1)
+        return density
+
+    def score(self, X: ArrayLike, y: LabelsLike = None) -> float:
+        """Mean log density of the rows of X; `y` is not used."""
+        return float(self.score_samples(X).mean())
+
+    def _project(self, X: ArrayLike) -> Floats:
+        check_is_fitted(self)
+        X = check_rows(self, X, reset=False)
+        return self.projection_.transform(X)

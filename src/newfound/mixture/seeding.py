@@ -1,0 +1,112 @@
+"""Where semi-supervised k-means starts: class means, then k-means++ among the free rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from newfound.arrays import Floats, Ints
+from newfound.mixture.lloyd import PinnedRows
+from newfound.mixture.rows import (
+    nearest_centre,
+    recompute_cancelled,
+    row_blocks,
+    squared_distances,
+)
+
+#: A copy of the free rows, shifted to their mean, is kept in memory if it is not larger than this.
+_KEPT_BYTES = 2**28
+
+
+def seed_centres(
+    pinned: PinnedRows,
+    n_clusters: int,
+    random_state: np.random.RandomState,
+    squared_to: Callable[[Ints], Floats],
+) -> Floats:
+    """Start from the class means and draw the other centres by greedy k-means++.
+
+    The distance of each free row to its nearest centre is kept and lowered by each new centre,
+    so that K centres cost K × n distances and not K² × n.
+
+    Parameters
+    ----------
+    pinned : PinnedRows
+        Rows.
+    n_clusters : int
+        K, at least K^l.
+    random_state : RandomState
+        Draws the candidates.
+    squared_to : callable
+        From `distances_to_free`; shared by all starts.
+
+    Returns
+    -------
+    ndarray of shape (K, d)
+        Centres, known classes first.
+    """
+    X, weights = pinned.X, pinned.weights[pinned.free].astype(np.float64)
+    centres = np.empty((n_clusters, X.shape[1]))
+    n_set = pinned.n_known
+    centres[:n_set] = pinned.class_means()
+    n_trials = 2 + int(np.log(n_clusters))  # as many candidates as scikit-learn takes
+    closest = np.ones(len(pinned.free))  # without a class mean, the first draw is by weight alone
+    if n_set:
+        closest = _squared_to_nearest(pinned, centres[:n_set])
+    while n_set < n_clusters:
+        cumulated = (weights * closest).cumsum()
+        if len(cumulated) == 0 or cumulated[-1] <= 0:
+            # every free row already lies on a centre: the remaining clusters stay empty
+            centres[n_set:] = centres[0] if n_set else X.mean(axis=0)
+            break
+        draws = random_state.random_sample(n_trials) * cumulated[-1]
+        places = np.searchsorted(cumulated, draws, side="right").clip(max=len(cumulated) - 1)
+        lowered = squared_to(places)
+        if n_set:
+            np.minimum(lowered, closest[:, None], out=lowered)
+        best = int((weights @ lowered).argmin())
+        closest = lowered[:, best]
+        centres[n_set] = X[pinned.free[places[best]]]
+        n_set += 1
+    return centres
+
+
+def distances_to_free(pinned: PinnedRows) -> Callable[[Ints], Floats]:
+    """Return a function from places among the free rows to all free rows' distances to them.
+
+    The distances are squared, of shape (n_free, n_places).
+    """
+    X, free = pinned.X, pinned.free
+    if len(free) * X.shape[1] * X.itemsize > _KEPT_BYTES:
+
+        def read_again(places: Ints) -> Floats:
+            squared = np.empty((len(free), len(places)), dtype=X.dtype)
+            for block in row_blocks(len(free), X.shape[1]):
+                squared[block] = squared_distances(X[free[block]], X[free[places]])
+            return squared
+
+        return read_again
+    rows = X[free]
+    # around the mean of the rows, |x|² - 2x·c + |c|² keeps its digits
+    rows -= (rows.sum(axis=0, dtype=np.float64) / max(1, len(rows))).astype(rows.dtype)
+    norms = np.einsum("ij,ij->i", rows, rows)[:, None]
+
+    def by_one_product(places: Ints) -> Floats:
+        squared = rows @ rows[places].T
+        squared *= -2
+        squared += norms
+        squared += norms[places].T
+        recompute_cancelled(squared, norms, rows, rows[places])
+        return squared
+
+    return by_one_product
+
+
+def _squared_to_nearest(pinned: PinnedRows, centres: Floats) -> Floats:
+    """Squared distance of each free row to the nearest of the centres, shape (n_free,)."""
+    squared = np.empty(len(pinned.free), dtype=pinned.X.dtype)
+    for block in row_blocks(len(pinned.free), pinned.X.shape[1]):
+        rows = pinned.X[pinned.free[block]]
+        squared[block] = nearest_centre(rows, centres.astype(rows.dtype))[1]
+    return squared
