@@ -168,7 +168,7 @@ def test_bad_files_are_listed_and_stop_nothing(pictures, tmp_path):
     assert list(reasons) == [1, 4, 7, 9, 10, 12]
     assert "damaged" in reasons[1]
     assert reasons[4] == "the file is empty"
-    assert "no picture" in reasons[7]
+    assert "not a picture" in reasons[7]
     assert reasons[9] == "there is no such file"
     assert reasons[10] == reasons[12] == "is not a file"
     np.testing.assert_allclose(result.features[3] * 255, digit(5).ravel(), rtol=1e-6)
