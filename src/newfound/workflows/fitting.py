@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -90,7 +91,7 @@ def run_rehearsal(
             n_draws=N_DRAWS,
             n_jobs=-1 if X.size > _MIN_NUMBERS_FOR_PROCESSES else 1,
             random_state=int(job.seed),
-            callback=lambda done: job.progress("Rehearsing", done, N_DRAWS),
+            progress=functools.partial(job.progress, "Rehearsing"),
         )
 
 
