@@ -321,9 +321,7 @@ def test_any_other_folder_holds_no_run(tmp_path):
 
 def test_a_run_that_did_not_finish_is_told_how_to(tmp_path):
     record_start(tmp_path, command="discover", data="d")
-    with pytest.raises(
-        InputError, match=r"did not finish\. Run the same command again to"
-    ):
+    with pytest.raises(InputError, match=r"did not finish\. Run the same command again to"):
         check_run(tmp_path)
     with pytest.raises(InputError, match=r"did not finish"), reopen_run(tmp_path):
         pass
