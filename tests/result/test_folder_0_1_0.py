@@ -70,16 +70,26 @@ def test_written_again_it_is_a_folder_of_today(folder, tmp_path):
     assert again.record == result.record
 
 
-def test_report_predict_and_export_take_it(folder, tmp_path, monkeypatch):
-    """By the commands that a person gives."""
+@pytest.fixture
+def give():
+    """Run a command as a person gives it."""
     runner = pytest.importorskip("typer.testing").CliRunner()
     from newfound.cli.main import app
 
-    def give(*words):
+    def run(*words):
         done = runner.invoke(app, [str(word) for word in words])
         assert done.exit_code == 0, done.output
 
+    return run
+
+
+@pytest.fixture(autouse=True)
+def no_tsne(monkeypatch):
+    """Maps by PCA, which is faster."""
     monkeypatch.setattr("newfound.report.map._has_tsne", lambda: False)
+
+
+def test_report_predict_and_export_take_it(folder, tmp_path, give):
     give("report", folder)
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "newfound discover items.npz --out folder_0_1_0 --seed 0</code>" in page
@@ -91,3 +101,15 @@ def test_report_predict_and_export_take_it(folder, tmp_path, monkeypatch):
     give("export", folder, "--to", "csv", "--out", tmp_path / "table.csv")
     exported = pd.read_csv(tmp_path / "table.csv")
     assert exported["category"].tolist() == result.table["category"].tolist()
+
+
+@pytest.mark.filterwarnings("ignore::newfound.errors.DiscoveryWarning")
+def test_update_takes_it(folder, tmp_path, give):
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**run, "rehearsal": None}))  # it takes seconds
+    old = read_result(folder)
+    np.save(tmp_path / "more.npy", 1.001 * old.features[:7])
+    give("update", folder, tmp_path / "more.npy", "--out", tmp_path / "updated")
+    new = read_result(tmp_path / "updated")
+    assert (len(new), new.record.command, new.names) == (67, "update", old.names)
+    assert "continued with newfound update" in (tmp_path / "updated" / "report.html").read_text()

@@ -91,6 +91,7 @@ def _make_card(items: Items, code: int) -> Card:
     profiles = items.result.profiles
     stability = _number(profiles.stability[code])
     confidence = _number(profiles.mean_confidence[code])
+    # Unknown counts as certain: doubt is for what a person can act on.
     certainty = (1.0 if stability is None else stability) * (
         1.0 if confidence is None else confidence
     )

@@ -79,6 +79,7 @@ def confidence_bins(confidence: Doubles, is_novel: Bools) -> list[Bin]:
     bins = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
     known = np.bincount(bins[~is_novel], minlength=N_BINS)
     novel = np.bincount(bins[is_novel], minlength=N_BINS)
+    # Both kinds share a column, so its height is their sum.
     tallest = max(1, int((known + novel).max()))
     width = 100 // N_BINS
     return [
@@ -112,6 +113,7 @@ def history_line(history: History) -> Line | None:
         return None
     low, high = min(values), max(values)
     span = max(1, high - low)
+    # 8 % of the height stays free above and below, so that the line is not cut at the edge.
     places = [
         (round(100 * i / (len(values) - 1), 2), round(8 + 84 * (high - value) / span, 2))
         for i, value in enumerate(values)
@@ -139,6 +141,7 @@ def interval_range(n_novel: int, interval: Sequence[float | None] | None) -> Ran
         return None
     low = max(0.0, float(interval[0] or 0.0))
     high = math.inf if interval[1] is None else float(interval[1])
+    # An open interval is drawn up to twice the number found; some room is left on the right.
     top = math.ceil(1.2 * max(n_novel, low, high if math.isfinite(high) else 2 * n_novel, 1))
     end = min(high, top)
     step = _round_up(top / 6)
@@ -164,6 +167,7 @@ def rehearsal_dots(ratios: Sequence[float]) -> Dots | None:
         return None
     reach = max(2.0, *(max(ratio, 1 / max(ratio, 0.1)) for ratio in known))
 
+    # Logarithmic, because 2 and ½ are equally wrong and should lie equally far from 1.
     def place(ratio: float) -> float:
         logarithm = math.log(max(ratio, 1 / reach)) / math.log(reach)
         return round(50 + 46 * logarithm, 1)
@@ -171,7 +175,7 @@ def rehearsal_dots(ratios: Sequence[float]) -> Dots | None:
     heights: dict[int, int] = {}
     dots = []
     for ratio in known:
-        column = round(place(ratio) / 2.5)
+        column = round(place(ratio) / 2.5)  # dots are 2.5 % wide; those in one column stack
         dots.append((column * 2.5, heights.get(column, 0), ratio))
         heights[column] = heights.get(column, 0) + 1
     ticks = [(place(tick), text) for tick, text in _TICKS if 1 / reach <= tick <= reach]

@@ -11,7 +11,7 @@ import numpy as np
 
 from newfound.arrays import Bools, Doubles, Ints
 from newfound.report.map import Map, draw_map, sample_rows
-from newfound.report.sprites import COLUMNS, Progress, Sprites, draw_sprites, place_of
+from newfound.report.sprites import COLUMNS, Sprites, StepProgress, draw_sprites, place_of
 
 if TYPE_CHECKING:
     from newfound.result.result import Result
@@ -100,10 +100,11 @@ class Items:
         # By category, highest confidence first: the thumbnails of a card are then on one sheet.
         self.shown = rows[np.lexsort((rows, -self.confidence[rows], self.codes[rows]))]
         self._index_of = {int(row): index for index, row in enumerate(self.shown)}
+        # More large thumbnails than this would fit only at poor quality.
         if len(must) <= _MAX_LARGE:
             self._large_tile_of = {int(row): tile for tile, row in enumerate(must)}
 
-    def draw(self, progress: Progress | None = None) -> None:
+    def draw(self, progress: StepProgress | None = None) -> None:
         """Draw thumbnails and the map."""
         paths = self.collection.paths
         if paths is not None:
@@ -187,7 +188,7 @@ def _shorten(text: str) -> str:
     return words if len(words) <= MAX_TEXT else words[:MAX_TEXT].rsplit(" ", 1)[0] + " …"
 
 
-def _part(progress: Progress | None, start: int, total: int) -> Progress | None:
+def _part(progress: StepProgress | None, start: int, total: int) -> StepProgress | None:
     """Progress of one part of the thumbnails, reported as progress of all of them."""
     if progress is None:
         return None

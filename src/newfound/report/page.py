@@ -32,7 +32,7 @@ from newfound.report.charts import (
     rehearsal_dots,
 )
 from newfound.report.items import Items
-from newfound.report.sprites import COLUMNS, Progress, Sprites
+from newfound.report.sprites import COLUMNS, Sprites, StepProgress
 from newfound.result.sentences import rerun_sentence
 
 if TYPE_CHECKING:
@@ -45,10 +45,11 @@ MAX_DUPLICATES = 36
 MAX_SKIPPED = 500
 MAX_MOSAIC = 35
 
+#: JavaScript once took the last two for line ends; the others have a meaning in HTML.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
-def write_report(result: Result, path: Path, *, progress: Progress | None = None) -> None:
+def write_report(result: Result, path: Path, *, progress: StepProgress | None = None) -> None:
     """Write the page of a result.
 
     Parameters
@@ -65,16 +66,18 @@ def write_report(result: Result, path: Path, *, progress: Progress | None = None
     MissingExtraError
         If Jinja is not installed, or Pillow for pictures.
     """
+    # File names may hold bytes that are no UTF-8; they must not stop the page.
     write_atomically(path, render_report(result, progress=progress).encode("utf-8", "replace"))
 
 
-def render_report(result: Result, *, progress: Progress | None = None) -> str:
+def render_report(result: Result, *, progress: StepProgress | None = None) -> str:
     """The page of a result, as text; see `write_report`."""
     page_template = template("page.html")
     items = Items(result)
     suspects = audit_labels(result.V, items.codes, items.is_labelled)
     collection = result.collection
     duplicates = find_duplicates(result.features, items.codes, collection.y, collection.paths)
+    # Whatever the page mentions must be among the items that it holds.
     items.choose(
         [
             *featured_rows(items),
@@ -130,7 +133,7 @@ def template(name: str) -> Any:
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
         autoescape=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=jinja2.StrictUndefined,  # a misspelt name is an error, not an empty page
         trim_blocks=True,
         lstrip_blocks=True,
         loader=jinja2.FunctionLoader(_read),

@@ -20,7 +20,8 @@ import numpy.typing as npt
 from newfound.data.pictures import PictureError, read_picture, square_pixels
 from newfound.errors import require
 
-Progress = Callable[[int, int], object]
+#: Called with the number of pictures done so far and their total number.
+StepProgress = Callable[[int, int], object]
 Tiles = npt.NDArray[np.uint8]
 
 #: Tiles along each side of a sheet.
@@ -64,7 +65,7 @@ def draw_sprites(
     size: int,
     *,
     max_bytes: int,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Sprites:
     """Draw a thumbnail of each picture.
 
@@ -132,6 +133,7 @@ def _read_tiles(paths: Sequence[Path], size: int) -> Iterator[Tiles | None]:
         except PictureError:
             return None
 
+    # Pillow decodes without holding the interpreter lock, so threads are enough.
     with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
         for start in range(0, len(paths), _READ_AHEAD):
             yield from pool.map(read, paths[start : start + _READ_AHEAD])

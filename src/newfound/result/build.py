@@ -61,6 +61,7 @@ def result_from(
             f"features, and the mixture was fitted to {len(mixture.labels_)}."
         )
     names = _default_names(mixture) if names is None else names
+    # Labelled items keep their class; their confidence still comes from the item alone.
     is_labelled = collection.is_labelled
     assigned, V = assign(mixture, features, np.where(is_labelled, mixture.labels_, -1))
     distance = leave_one_out(assigned, is_labelled, mixture.n_known_)
@@ -156,6 +157,7 @@ def predict_table(result: Result, collection: Collection, features: Floats) -> T
             f"{result.features.shape[1]}. Give features from the same encoder."
         )
     assigned, _ = assign(mixture, features)
+    # New items had no part in the prototypes, so they are compared with distances corrected for it.
     is_labelled = result.collection.is_labelled
     distance = leave_one_out(result.assigned, is_labelled, result.n_known)
     scores = outlier_scores(assigned.distance, usual_distances(distance, is_labelled))

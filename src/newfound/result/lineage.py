@@ -104,10 +104,12 @@ def keep_ids(before: dict[str, str], now: Partition, after: int) -> list[str]:
     old_sizes = Counter(before.values())
     names: dict[int, str] = {}
     for row, column in zip(*linear_sum_assignment(-shared), strict=True):
+        # Measured by the smaller one: a category that doubled with new items is still the same.
         smaller = min(old_sizes[old[row]], sizes[order[column]])
         if shared[row, column] >= SAME * smaller:
             names[order[column]] = old[row]
     unnamed = [component for component in order if component not in names]
+    # An old id that found no match is not free: its category is gone, not renamed.
     taken = {*now.known, *old}
     names.update(zip(unnamed, novel_ids(len(unnamed), taken, after), strict=True))
     n_components = len(now.known) + len(order)
@@ -120,6 +122,7 @@ def _by_size(now: Partition) -> list[int]:
     for name, label in zip(now.ids, now.labels.tolist(), strict=True):
         first[label] = min(first.get(label, name), name)
     sizes = np.bincount(now.labels, minlength=len(now.known))
+    # The item id breaks ties, because the order of components changes with the seed.
     novel = range(len(now.known), len(sizes))
     return sorted(novel, key=lambda i: (-sizes[i], first.get(i, "")))
 
@@ -232,7 +235,7 @@ def _items(n: int) -> str:
 def _sizes(categories: dict[str, str]) -> dict[str, int]:
     """Number of items in each category, sorted by name."""
     sizes: dict[str, int] = {}
-    for category in sorted(categories.values()):
+    for category in sorted(categories.values()):  # so that ties do not depend on the row order
         sizes[category] = sizes.get(category, 0) + 1
     return sizes
 

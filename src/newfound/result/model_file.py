@@ -87,6 +87,7 @@ def load_mixture(folder: Path) -> tuple[SplitMergeMixture, dict[str, Any]]:
             "Run newfound again, into a new folder."
         )
     try:
+        # Any missing key or wrong type in here means that the files were changed.
         return _mixture_from(_read_numbers(folder / NUMBERS), words), words["encoder"]
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
@@ -139,6 +140,7 @@ def _words_of(mixture: SplitMergeMixture) -> dict[str, Any]:
 
 def _plain_settings(mixture: SplitMergeMixture) -> dict[str, Any]:
     """Settings without those that a file cannot hold."""
+    # A generator cannot be stored, and a number alone makes the same draws again.
     settings = {name: _plain(value) for name, value in mixture.get_params(deep=False).items()}
     if not isinstance(settings["random_state"], int):
         settings["random_state"] = None

@@ -80,6 +80,7 @@ def profile_categories(
         mean_confidence=np.where(sizes > 0, sums / np.maximum(sizes, 1), np.nan),
         nearest=_nearest_prototypes(mixture.prototypes_),
         exemplars=_first_rows(np.arange(len(labels)), labels, assigned.distance, n),
+        # The category of a labelled item is certain, however unlikely it looks.
         borderline=_first_rows(unlabelled, labels, assigned.confidence, n),
         evidence=weigh_moves(mixture, V, labels),
     )
@@ -89,6 +90,7 @@ def _nearest_prototypes(prototypes: Floats) -> Ints:
     """The prototype nearest to each, -1 for a single one."""
     if len(prototypes) < 2:
         return np.full(len(prototypes), -1, dtype=np.int64)
+    # No category is its own neighbour.
     distances = squared_distances(prototypes, prototypes)
     np.fill_diagonal(distances, np.inf)
     return distances.argmin(axis=1)

@@ -153,6 +153,7 @@ class Result:
             index=False, max_rows=40, na_rep="", float_format="%.2f", border=0
         )
         texts = (self.answer, self.trust, *self.record.warnings)
+        # Warnings may quote names of classes, which may hold markup; pandas escapes its cells.
         lines = [f"<p>{html.escape(text)}</p>" for text in texts]
         return "\n".join(["<div>", *lines, table, "</div>"])
 

@@ -49,6 +49,7 @@ def staged(folder: Path) -> Iterator[Path]:
     """
     stage = folder / _STAGE
     with disk_errors(folder):
+        # First the file that marks the folder as complete, in case this is interrupted as well.
         (stage / RUN).unlink(missing_ok=True)
         _remove(stage)
         stage.mkdir(parents=True)
@@ -110,6 +111,7 @@ def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
     folder = Path(folder)
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
+    # Locked before anything is read: two processes that start together must not both find it empty.
     with _locked(folder):
         if (folder / STARTED).exists():
             _check_same(folder, command, data)
@@ -160,7 +162,7 @@ def check_run(folder: Path) -> None:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"There is no run folder {folder}. Check the path.")
-    finish_staged(folder)
+    finish_staged(folder)  # a run that was killed at the very end is a finished run
     if not (folder / RUN).is_file():
         what = (
             "The run did not finish. Run the same command again to resume it."
@@ -235,8 +237,9 @@ def _locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            if error.errno in _IN_USE:
+            if error.errno in _IN_USE:  # any other error: the file system has no locks
                 raise _in_use(folder, os.pread(handle, 100, 0)) from error
+        # For the message of a second process; the lock itself does not need it.
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
