@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from newfound.arrays import Bools, Doubles, Ints
+from newfound.progress import StepProgress
 from newfound.report.map import Map, draw_map, sample_rows
-from newfound.report.sprites import COLUMNS, Sprites, StepProgress, draw_sprites, place_of
+from newfound.report.sprites import COLUMNS, Sprites, draw_sprites, place_of
 
 if TYPE_CHECKING:
     from newfound.result.result import Result

@@ -22,6 +22,7 @@ import numpy as np
 
 from newfound.errors import require
 from newfound.files import write_atomically
+from newfound.progress import StepProgress
 from newfound.report.audit import DuplicatePair, Suspect, audit_labels, find_duplicates
 from newfound.report.cards import Card, featured_rows, make_cards
 from newfound.report.charts import (
@@ -32,7 +33,7 @@ from newfound.report.charts import (
     rehearsal_dots,
 )
 from newfound.report.items import Items
-from newfound.report.sprites import COLUMNS, Sprites, StepProgress
+from newfound.report.sprites import COLUMNS, Sprites
 from newfound.result.sentences import rerun_sentence
 
 if TYPE_CHECKING:

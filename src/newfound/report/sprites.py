@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BytesIO
@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from newfound.data.pictures import PictureError, read_picture, square_pixels
 from newfound.errors import require
+from newfound.progress import StepProgress
 
-#: Called with the number of pictures done so far and their total number.
-StepProgress = Callable[[int, int], object]
 Tiles = npt.NDArray[np.uint8]
 
 #: Tiles along each side of a sheet.

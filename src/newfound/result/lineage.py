@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from newfound.arrays import Ints
+from newfound.words import plural
 
 Table: TypeAlias = Any  # a pandas.DataFrame
 
@@ -181,13 +182,15 @@ class Changes:
             f"{self.n_after} items, {self.n_before} before: {len(self.added)} added, "
             f"{len(self.removed)} removed, {len(self.moved)} in another category."
         ]
-        lines += [f"New category: {name} ({_items(size)})." for name, size in self.new.items()]
+        lines += [
+            f"New category: {name} ({plural(size, 'item')})." for name, size in self.new.items()
+        ]
         lines += [
             f"Gone: {name}" + (f"; most of its items are now in {now}." if now else ".")
             for name, now in self.gone.items()
         ]
         lines += [
-            f"{'Grown' if now > before else 'Shrunk'}: {name}, from {before} to {_items(now)}."
+            f"{'Grown' if now > before else 'Shrunk'}: {name}, from {before} to {plural(now, 'item')}."
             for name, (before, now) in self.resized.items()
         ]
         if len(lines) == 1 and not self.moved:
@@ -226,10 +229,6 @@ def compare(before: Table, now: Table) -> Changes:
             if name in old_sizes and old_sizes[name] != size
         },
     )
-
-
-def _items(n: int) -> str:
-    return "1 item" if n == 1 else f"{n} items"
 
 
 def _sizes(categories: dict[str, str]) -> dict[str, int]:

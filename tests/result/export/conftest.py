@@ -7,10 +7,6 @@ import numpy as np
 import pytest
 
 from newfound.data.collection import Collection
-from newfound.result.assign import Assigned
-from newfound.result.profiles import CategoryProfiles
-from newfound.result.record import RunRecord
-from newfound.result.result import Result
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -27,49 +23,6 @@ def objects(values):
     column = np.empty(len(values), dtype=object)
     column[:] = values
     return column
-
-
-@pytest.fixture
-def make_result():
-    def make_result(collection, codes, names=CATEGORIES, n_known=2):
-        """A result with categories that are given by their codes, without a model."""
-        n, K = len(collection), len(names)
-        codes = np.asarray(codes)
-        is_labelled = collection.is_labelled
-        assigned = Assigned(codes, np.linspace(0.25, 1, n), (codes + 1) % K, np.full(n, np.nan))
-        profiles = CategoryProfiles(
-            sizes=np.bincount(codes, minlength=K),
-            n_labelled=np.bincount(codes[is_labelled], minlength=K),
-            stability=np.full(K, np.nan),
-            mean_confidence=np.full(K, np.nan),
-            nearest=np.full(K, -1),
-            exemplars=tuple(np.flatnonzero(codes == code) for code in range(K)),
-            borderline=tuple(np.flatnonzero(codes == code) for code in range(K)),
-            evidence=None,
-        )
-        record = RunRecord(
-            kind=collection.kind,
-            n_items=n,
-            n_labelled=int(is_labelled.sum()),
-            n_known=n_known,
-            n_novel=K - n_known,
-            source=None if collection.root is None else str(collection.root),
-        )
-        no_columns = np.zeros((n, 0), np.float32)
-        return Result(
-            collection=collection,
-            features=no_columns,
-            mixture=None,
-            names=tuple(names),
-            assigned=assigned,
-            outlier_scores=np.linspace(0, 1, n),
-            profiles=profiles,
-            record=record,
-            prototypes=np.zeros((K, 0)),
-            V=no_columns,
-        )
-
-    return make_result
 
 
 @pytest.fixture
