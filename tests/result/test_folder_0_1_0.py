@@ -112,4 +112,4 @@ def test_update_takes_it(folder, tmp_path, give):
     give("update", folder, tmp_path / "more.npy", "--out", tmp_path / "updated")
     new = read_result(tmp_path / "updated")
     assert (len(new), new.record.command, new.names) == (67, "update", old.names)
-    assert "continued with newfound update" in (tmp_path / "updated" / "report.html").read_text()
+    assert "newfound update" in (tmp_path / "updated" / "report.html").read_text()

@@ -190,7 +190,8 @@ class Changes:
             for name, now in self.gone.items()
         ]
         lines += [
-            f"{'Grown' if now > before else 'Shrunk'}: {name}, from {before} to {plural(now, 'item')}."
+            f"{'Grown' if now > before else 'Shrunk'}: {name}, "
+            f"from {before} to {plural(now, 'item')}."
             for name, (before, now) in self.resized.items()
         ]
         if len(lines) == 1 and not self.moved:
