@@ -315,6 +315,7 @@ class SplitMergeMixture(
         expect_sizes = self._resolve_sizes(rows)
         outcome = conclude(rows, partitions, assign=self.assign, expect_sizes=expect_sizes)
         self.labels_, self.stability_ = outcome.labels, outcome.stability
+        # scikit-learn reads `_n_features_out` for the column names of `transform`
         self.n_components_ = self._n_features_out = len(outcome.stats)
         self.n_novel_ = self.n_components_ - rows.n_known
         self.prior_ = lead.prior

@@ -149,9 +149,11 @@ def rehearse(
         raise InputError(f"design must be 'hidden' or 'labelled'; got {design!r}.")
     X = np.asarray(X)
     codes = _encode(y, len(X))
+    # a fixed seed: the label rate describes the data, and must not differ between rehearsals
     rate = count_categories(X, codes, random_state=0).label_rate
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
+    # one start per draw: the draws themselves show how much chance matters
     settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
     draws = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(rehearse_once)(settings, X, codes, rate, int(seed)) for seed in seeds
