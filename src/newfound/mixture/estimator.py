@@ -85,7 +85,7 @@ class SplitMergeMixture(
         Shift prototypes and borders until novel categories are as large as the numbers of labels
         suggest (deviation D28). This helps if categories have similar sizes and labels are a
         random part of their classes, and does harm if not. By default the numbers of labels
-        decide whether it is done; never if the acceptance is literal.
+        decide whether it is done, and it is not done if the acceptance is literal.
     max_passes : int, default=30
         Maximum number of passes of split and merge moves.
     n_init : int, default=3
