@@ -120,9 +120,9 @@ def slow_log_likelihood(variance, squared, codes, sizes, offsets):
     """Mean log probability of the labelled rows' own classes, a row at a time."""
     total = 0.0
     for row, code in zip(squared, codes, strict=True):
-        apart = row.copy()
-        apart[code] *= (sizes[code] / (sizes[code] - 1)) ** 2
-        terms = np.exp(-0.5 * (apart - offsets) / variance)
+        distances = row.copy()
+        distances[code] *= (sizes[code] / (sizes[code] - 1)) ** 2
+        terms = np.exp(-0.5 * (distances - offsets) / variance)
         total += np.log(terms[code] / terms.sum())
     return total / len(codes)
 

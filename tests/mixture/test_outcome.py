@@ -213,7 +213,7 @@ def test_where_all_that_is_known_has_its_label_sizes_are_left_alone():
     assert not mixture.offsets_.any()
 
 
-def test_more_starts_keep_the_most_likely(digits):
+def test_more_starts_keep_the_most_probable(digits):
     X, _, y = digits
     settings = {"acceptance": "literal", "max_passes": 3, "random_state": 7}
     one = SplitMergeMixture(8, n_init=1, **settings).fit(X, y)

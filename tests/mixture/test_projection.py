@@ -180,7 +180,7 @@ def within_class_covariance(rows, classes):
 
 @pytest.fixture
 def elongated():
-    """Six classes, four of them known, that vary most in two columns which tell nothing."""
+    """Six classes, four of them known, that vary most in two columns without information."""
     rng = np.random.default_rng(11)
     truth = np.repeat(np.arange(6), 500)
     spread = np.array([0.2, 0.2, 0.2, 0.2, 1.0, 1.0, 0.2])

@@ -1,1 +1,5 @@
-"""The E-step: semi-supervised Gaussian mixture with split and merge moves (Sec. 3.2)."""
+"""The E-step, in numpy: a Gaussian mixture that finds its number of components.
+
+Read `estimator` first. It calls `counting`, `projection`, `kmeans`, `search` and `outcome`, in
+that order.
+"""

@@ -99,15 +99,18 @@ class SteeredAcceptance:
         split_queue = list(np.argsort(-splits.gaps, kind="stable"))
         merge_queue = list(np.argsort(merges.gaps, kind="stable"))
         missing = self.n_novel - n_novel
+        # a component can only be split once, so that no parent is busy here
         while split_queue and missing > 0:
             place = split_queue.pop(0)
             split[place] = busy.take(splits.parents[place])
             missing -= 1
         while merge_queue and missing < 0:
             place = merge_queue.pop(0)
+            # two pairs may share a component: only the one with the smaller gap is merged
             merge[place] = busy.take(merges.parents[place])
             missing += int(merge[place])
         while split_queue and merge_queue:
+            # gaps fall along one queue and rise along the other: no later exchange pays, either
             if splits.gaps[split_queue[0]] <= merges.gaps[merge_queue[0]]:
                 break
             if not busy.is_free(splits.parents[split_queue[0]]):

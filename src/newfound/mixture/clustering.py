@@ -70,5 +70,6 @@ def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
 
 def check_positive_int(name: str, value: Any) -> None:
     """Raise unless `value` is a whole number of at least 1."""
+    # True is an int in Python, but not a number of anything
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}.")

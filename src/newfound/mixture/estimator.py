@@ -85,7 +85,7 @@ class SplitMergeMixture(
         Shift prototypes and borders until novel categories are as large as the numbers of labels
         suggest (deviation D28). This helps if categories have similar sizes and labels are a
         random part of their classes, and does harm if not. By default the numbers of labels
-        decide whether it is done; never if the acceptance is literal.
+        decide whether it is done, and it is not done if the acceptance is literal.
     max_passes : int, default=30
         Maximum number of passes of split and merge moves.
     n_init : int, default=3
@@ -315,6 +315,7 @@ class SplitMergeMixture(
         expect_sizes = self._resolve_sizes(rows)
         outcome = conclude(rows, partitions, assign=self.assign, expect_sizes=expect_sizes)
         self.labels_, self.stability_ = outcome.labels, outcome.stability
+        # scikit-learn reads `_n_features_out` for the column names of `transform`
         self.n_components_ = self._n_features_out = len(outcome.stats)
         self.n_novel_ = self.n_components_ - rows.n_known
         self.prior_ = lead.prior

@@ -193,6 +193,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         means = np.zeros((len(sizes), rows.shape[1]))
         np.add.at(means, codes, rows)
         residuals = rows - (means / sizes[:, None])[codes]
+        # Ledoit and Wolf's shrinkage needs the fourth moment beside the covariance
         fourth = float(np.square(np.square(residuals).sum(axis=1)).mean())
         moments = residuals.T @ residuals / len(residuals), fourth
         return inverse_root(shrunk_covariance(*moments, len(residuals), len(sizes)))

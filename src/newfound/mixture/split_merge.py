@@ -147,6 +147,7 @@ def split_merge_pass(
     # each row's group: its component, the second half of a split, or the partner of a merge
     is_split = np.zeros(n_components, dtype=bool)
     is_split[splits.parents[split_accepted, 0]] = True
+    # a pair is sorted and known classes come first, so that a merged class keeps its number
     target = np.arange(n_components)
     target[merges.parents[merge_accepted, 1]] = merges.parents[merge_accepted, 0]
     groups = target[labels]
@@ -240,6 +241,7 @@ def _neighbours(components: Components) -> Ints:
         return np.empty((0, 2), dtype=np.int64)
     mean = components.stats.mean
     distances = squared_distances(mean[novel], mean[usable])
+    # no component is its own neighbour
     distances[np.arange(len(novel)), np.searchsorted(usable, novel)] = np.inf
     nearest = usable[np.argsort(distances, axis=1, kind="stable")[:, :n_neighbours]]
     pairs = np.stack([np.repeat(novel, n_neighbours), nearest.ravel()], axis=1)
@@ -249,4 +251,5 @@ def _neighbours(components: Components) -> Ints:
 def _uniforms(content: Keys, seed: int) -> Doubles:
     """Draw a number from (0, 1] per component, from the content of its rows and the seed."""
     scrambled = mix(content + mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)))
+    # 53 bits are the precision of a double; half a step more excludes 0, which has no logarithm
     return (scrambled >> np.uint64(11)).astype(np.float64) * 2.0**-53 + 2.0**-54

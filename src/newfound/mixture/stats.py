@@ -77,6 +77,7 @@ class GaussianStats:
     def __add__(self, other: GaussianStats) -> GaussianStats:
         """Statistics of both sets of rows together (Chan, Golub and LeVeque)."""
         count = self.count + other.count
+        # where both sets are empty there is no share to compute
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
         difference = other.mean - self.mean
         mean = self.mean + share[..., None] * difference

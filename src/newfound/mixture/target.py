@@ -20,17 +20,17 @@ from newfound.mixture.counting.count import CategoryCount, count_checked
 _CLASSES_TO_TRUST = 5
 
 _NO_LABEL = (
-    "No row is labelled: the mixture works unsupervised, and nothing tells it what counts as a "
-    "category. Label some rows of a few classes for a result to trust."
+    "No row is labelled: the mixture works unsupervised, and has no example of a category. For a "
+    "result that can be trusted, label some rows of a few classes."
 )
 _ONE_CLASS = (
-    "Only one class is known, so nothing tells how much novel ones differ: moves are accepted by "
-    "the paper's min(1, H), which seldom finds K. Label rows of a second class, better of five or "
-    "more."
+    "Only one class is known, which does not show how much classes differ: moves are accepted "
+    "with the paper's probability min(1, H), which seldom finds K. Label rows of a second class, "
+    "preferably of five or more."
 )
 _FEW_CLASSES = (
-    "Only {} classes are known, and what a novel one looks like is learnt from them: K may well "
-    "lie outside its interval. Label rows of five classes or more."
+    "Only {} classes are known, and novel ones are judged by them: K may well lie outside its "
+    "interval. Label rows of five classes or more."
 )
 
 
@@ -132,8 +132,9 @@ def warn_if_missed(count: CategoryCount | None, n_novel: int) -> None:
     low, high = count.interval
     if not low - 0.5 <= n_novel <= high + 0.5:
         warnings.warn(
-            f"The count speaks for {count.n_novel:.1f} novel categories ({low:.1f} to "
-            f"{high:.1f}), but the rows divide into {n_novel}: trust neither number.",
+            f"The count speaks for {count.n_novel:.1f} novel categories ({100 * count.level:g} % "
+            f"interval: {low:.1f} to {high:.1f}), but the rows divide into {n_novel}. Trust "
+            "neither number.",
             DiscoveryWarning,
             stacklevel=4,
         )

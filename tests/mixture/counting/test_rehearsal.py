@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.datasets import load_digits
 
 from newfound import SplitMergeMixture
@@ -27,6 +28,27 @@ def test_hidden_digits_come_out_as_one_component_each(digits, design):
     np.testing.assert_array_equal(found.n_hidden, 3)
     assert found.ratios == pytest.approx(1, abs=0.45)
     assert not hasattr(mixture, "labels_")  # the settings were copied
+
+
+class FindsFour(BaseEstimator):
+    """Always finds four novel categories."""
+
+    def __init__(self, n_init=3, verbose=1, callback=print, random_state=None):
+        self.n_init = n_init
+        self.verbose = verbose
+        self.callback = callback
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        assert (self.n_init, self.verbose, self.callback) == (1, 0, None)
+        self.labels_ = np.zeros(len(X), dtype=int)
+        self.n_known_, self.n_novel_, self.n_components_ = 3, 4, 7
+        return self
+
+
+def test_any_estimator_with_the_same_attributes_can_be_rehearsed(digits):
+    found = rehearse(FindsFour(), *digits, design="labelled", n_draws=2, random_state=0)
+    np.testing.assert_array_equal(found.n_components, [4, 4])
 
 
 def test_same_seed_same_draws(digits):

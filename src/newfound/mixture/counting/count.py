@@ -189,6 +189,7 @@ def _conclude(evidence: Evidence, codes: Ints, level: float) -> CategoryCount:
     n_known, n_unlabelled = len(sizes), int((codes < 0).sum())
     odds = estimate_odds(evidence, n_unlabelled)
     present = find_present(evidence, odds, n_known, n_unlabelled)
+    # a class with labels but without unlabelled rows would lower the odds of all others
     if not present.all():
         evidence = without_absent(evidence, present, sizes)
         odds = estimate_odds(evidence, n_unlabelled)

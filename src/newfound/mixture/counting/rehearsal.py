@@ -33,9 +33,10 @@ Design = Literal["labelled", "hidden"]
 
 
 class CategoryFinder(Protocol):
-    """What a rehearsal needs of the mixture.
+    """What a rehearsal needs of the mixture: settings, a fit, and four results.
 
-    A protocol, because the mixture itself imports from this room to count categories.
+    The settings are ``n_init``, ``verbose``, ``callback`` and ``random_state``. This is a protocol
+    because the mixture itself imports from this room, to count categories.
     """
 
     labels_: Ints
@@ -116,18 +117,16 @@ def rehearse(
     random_state: RandomStateLike = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Rehearsal:
-    """Hide half of the known classes and fit again, several times.
-
-    It shows how far the number of novel categories can be trusted on these data.
+    """Hide known classes and fit again, to see how far the number of novel ones can be trusted.
 
     Parameters
     ----------
     mixture : SplitMergeMixture
-        Settings to rehearse with; the mixture is not changed, and need not be fitted.
+        Settings to rehearse with; it is not changed, and need not be fitted.
     X : array-like of shape (n, d)
         Features.
     y : array-like of shape (n,)
-        Partial labels of at least 4 known classes.
+        Partial labels of at least 4 known classes; half of these are hidden in each draw.
     design : {"hidden", "labelled"}, default="hidden"
         Whether to take all rows or the labelled rows only.
     n_draws : int, default=19
@@ -149,9 +148,11 @@ def rehearse(
         raise InputError(f"design must be 'hidden' or 'labelled'; got {design!r}.")
     X = np.asarray(X)
     codes = _encode(y, len(X))
+    # a fixed seed: the label rate describes the data, and must not differ between rehearsals
     rate = count_categories(X, codes, random_state=0).label_rate
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
+    # one start per draw: the draws themselves show how much chance matters
     settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
     draws = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(rehearse_once)(settings, X, codes, rate, int(seed)) for seed in seeds
