@@ -10,12 +10,13 @@ from sklearn.metrics import adjusted_rand_score
 
 from newfound.deep.balance import balance, transport
 from newfound.deep.estep import Clusters, prototypes_from
-from newfound.deep.settings import Settings
+from newfound.deep.settings import EStepSettings
 from newfound.mixture.assignment import nearest_labels, prototypes_of
 from newfound.mixture.projection import unit_rows
 from newfound.mixture.sizes import expected_sizes
 
 CPU = torch.device("cpu")
+TAU = 0.1  # of the prototypical loss
 
 
 def slow_transport(cost, sizes, softness, n_scalings=10):
@@ -216,21 +217,21 @@ def test_the_order_of_rows_does_not_matter():
 
 
 def test_prototypes_know_how_much_too_large_each_component_is():
-    settings, z = Settings(pca="off"), torch.from_numpy(Four.V)
+    settings, z = EStepSettings(pca="off"), torch.from_numpy(Four.V)
     after = balance(unequal(), Four.codes, CPU)
-    prototypes = prototypes_from(z, Four.codes, after, None, settings).to(CPU)
+    prototypes = prototypes_from(z, Four.codes, after, None, settings, TAU).to(CPU)
     free = z[torch.from_numpy(Four.codes == -1)].float()
-    shares = (free @ prototypes.means.T / settings.prototype_temperature).softmax(dim=1)
+    shares = (free @ prototypes.means.T / TAU).softmax(dim=1)
     expected = (shares.mean(dim=0) / torch.tensor([0.2, 0.2, 0.3, 0.3])).log()
     torch.testing.assert_close(prototypes.excess, expected, atol=1e-5, rtol=1e-5)
     assert expected.abs().max() > 1e-3
-    without = prototypes_from(z, Four.codes, unequal(), None, settings).to(CPU)
+    without = prototypes_from(z, Four.codes, unequal(), None, settings, TAU).to(CPU)
     assert without.excess is None
 
 
 def test_the_excess_is_added_up_in_chunks(monkeypatch):
     z, after = torch.from_numpy(Four.V), balance(unequal(), Four.codes, CPU)
-    given = (z, Four.codes, after, None, Settings(pca="off"))
+    given = (z, Four.codes, after, None, EStepSettings(pca="off"), TAU)
     whole = prototypes_from(*given).excess
     monkeypatch.setattr("newfound.deep.estep._CHUNK", 7)
     torch.testing.assert_close(prototypes_from(*given).excess, whole)

@@ -7,13 +7,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from newfound.deep import estep
 from newfound.deep.estep import (
+    Round,
     find_clusters,
     known_count,
     mixture_for,
     principal_space,
     prototypes_from,
 )
-from newfound.deep.settings import Settings
+from newfound.deep.settings import EStepSettings
 from newfound.errors import InputError
 from newfound.mixture.projection import unit_rows
 
@@ -31,18 +32,18 @@ def features(blobs):
 
 def found(features, codes, labels=None, moves=True, seed=0, count=None, **settings):
     return find_clusters(
-        features, codes, labels, Settings(**settings), moves=moves, seed=seed, count=count
+        features, codes, labels, EStepSettings(**settings), Round(moves, seed, count)
     )
 
 
 def whole_step(features, codes, labels=None, **options):
     """The partition and the prototypes, by way of the principal directions, as in the loop."""
-    settings = Settings(**options)
+    settings = EStepSettings(**options)
     z = torch.from_numpy(features)
     reduced = principal_space(z, WIDE if settings.pca == "off" else settings.n_directions)
     X = reduced.project(z).numpy()
-    clusters = find_clusters(X, codes, labels, settings, moves=labels is None, seed=0)
-    return clusters, prototypes_from(z, codes, clusters, reduced, settings)
+    clusters = find_clusters(X, codes, labels, settings, Round(moves=labels is None, seed=0))
+    return clusters, prototypes_from(z, codes, clusters, reduced, settings, 0.1)
 
 
 @pytest.fixture
@@ -182,13 +183,13 @@ def test_the_same_seed_gives_the_same_partition(features, blobs):
     ],
 )
 def test_the_mixture_has_the_settings_of_its_name(setting, value):
-    mixture = mixture_for(Settings(**{setting: value}), WIDE)
+    mixture = mixture_for(EStepSettings(**{setting: value}), WIDE)
     assert getattr(mixture, setting) == value
-    assert getattr(mixture_for(Settings(), WIDE), setting) == getattr(Settings(), setting)
+    assert getattr(mixture_for(EStepSettings(), WIDE), setting) == getattr(EStepSettings(), setting)
 
 
 def test_changes_to_the_mixture_go_before_settings():
-    assert mixture_for(Settings(n_components=4), WIDE, n_components=7).n_components == 7
+    assert mixture_for(EStepSettings(n_components=4), WIDE, n_components=7).n_components == 7
 
 
 def test_without_principal_directions_the_mixture_has_all_columns(features, blobs):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from copy import deepcopy
 from dataclasses import asdict, fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,11 +20,11 @@ from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.estep import Clusters
 from newfound.deep.gpc import features_of
 from newfound.deep.images.batches import epoch_batches
-from newfound.deep.images.views import draw
+from newfound.deep.images.views import draw, views_for
 from newfound.deep.method import Method, PrototypicalContrast
 from newfound.deep.pretrain import pretrain
 from newfound.deep.records import Listener
-from newfound.deep.settings import Settings
+from newfound.deep.settings import OptimiserSettings, Settings, ViewSettings
 from newfound.deep.trainer import (
     BEST,
     LAST,
@@ -31,7 +32,6 @@ from newfound.deep.trainer import (
     hold_out,
     make_optimiser,
     train,
-    views_for,
 )
 from newfound.errors import InputError
 
@@ -248,9 +248,9 @@ def test_the_letter_of_the_paper_runs(digits, tmp_path, pca):
 def test_the_paper_splits_and_merges_after_the_epoch(digits, tmp_path, monkeypatch):
     calls = []
 
-    def watch(Z, codes, labels, settings, *, moves, **options):
-        calls.append((None if labels is None else int(labels.max()) + 1, moves, Z.copy()))
-        return original(Z, codes, labels, settings, moves=moves, **options)
+    def watch(Z, codes, labels, settings, round):
+        calls.append((None if labels is None else int(labels.max()) + 1, round.moves, Z.copy()))
+        return original(Z, codes, labels, settings, round)
 
     original = method.find_clusters
     monkeypatch.setattr(method, "find_clusters", watch)
@@ -282,7 +282,7 @@ def test_only_the_last_part_of_a_network_is_trained_and_stored(digits, tmp_path)
     }
     assert names <= stored
     assert len(names) < len(list(trained.network.parameters()))
-    before = run(digits, tmp_path / "other", replace(settings, learning_rate=0.0, epochs=1))
+    before = run(digits, tmp_path / "other", settings.with_changes(learning_rate=0.0, epochs=1))
     for (name, value), old in zip(
         trained.network.named_parameters(), before.network.parameters(), strict=True
     ):
@@ -292,7 +292,7 @@ def test_only_the_last_part_of_a_network_is_trained_and_stored(digits, tmp_path)
 def test_kept_inputs_change_no_bit(digits, tmp_path):
     settings = small(model="test_vit", image_size=16, trainable="last")
     outcomes = [
-        run(digits, tmp_path / str(kept), replace(settings, token_cache=kept))
+        run(digits, tmp_path / str(kept), settings.with_changes(token_cache=kept))
         for kept in (True, False)
     ]
     assert_same_outcome(*outcomes)
@@ -312,7 +312,7 @@ def test_pretraining_needs_no_label_and_finds_no_category(digits, tmp_path):
     assert trained.features.shape == (112, 96)
     assert trained.history[-1].loss < trained.history[0].loss
     # nothing uses a mean of the weights: the result is that of the last step
-    assert settings.weight_average > 0
+    assert settings.optimiser.weight_average > 0
     tensors, _ = load_checkpoint(tmp_path / LAST)
     assert not [name for name in tensors if name.startswith("average.")]
     for name, value in trained.network.state_dict().items():
@@ -874,7 +874,7 @@ def test_held_out_rows_are_unlabelled_rows_to_the_method_and_to_the_mixture(
     digits, tmp_path, monkeypatch
 ):
     settings = small()
-    held_out = hold_out(digits.y, settings.validation_share, settings.seed)
+    held_out = hold_out(digits.y, settings.run.validation_share, settings.run.seed)
     assert held_out.sum() >= 5
     seen = watch_codes(monkeypatch)
     method = Usual(settings)
@@ -898,7 +898,7 @@ def test_without_selection_nothing_is_held_out(digits, tmp_path, monkeypatch):
 def select(digits, folder, monkeypatch, good_epochs, *, warmup_epochs, listener=None):
     """A run in which the held-out rows are in their class in some epochs only."""
     settings = small(selection="validation", warmup_epochs=warmup_epochs)
-    held_out = hold_out(digits.y, settings.validation_share, settings.seed)
+    held_out = hold_out(digits.y, settings.run.validation_share, settings.run.seed)
     epochs = iter(range(100))
 
     def accuracy(_, codes, rows):
@@ -1103,7 +1103,7 @@ def test_the_cosine_falls_to_a_thousandth():
 def test_decay_is_on_matrices_only_and_frozen_weights_have_no_part(digits, tmp_path):
     network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Linear(4, 2))
     network[0].requires_grad_(False)
-    optimiser = make_optimiser(network, Settings(weight_decay=0.3, momentum=0.7))
+    optimiser = make_optimiser(network, OptimiserSettings(weight_decay=0.3, momentum=0.7))
     decays = {
         id(value): group["weight_decay"]
         for group in optimiser.param_groups
@@ -1117,7 +1117,6 @@ def test_decay_is_on_matrices_only_and_frozen_weights_have_no_part(digits, tmp_p
 
 def test_views_have_the_settings_of_their_names():
     changes = {
-        "image_size": 19,
         "crop_min": 0.3,
         "crop_max": 0.7,
         "padding": 0.2,
@@ -1125,8 +1124,10 @@ def test_views_have_the_settings_of_their_names():
         "rotation": 12.0,
         "color_jitter": 0.4,
     }
-    views = views_for(Settings(**changes), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
-    given = {**changes, "mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}
+    colours = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}
+    backbone = SimpleNamespace(image_size=19, **colours)
+    views = views_for(backbone, ViewSettings(**changes))
+    given = {**changes, **colours, "image_size": 19}
     assert {field.name: getattr(views, field.name) for field in fields(views)} == given
 
 

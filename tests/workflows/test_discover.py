@@ -753,5 +753,5 @@ def test_the_network_to_train(encoder, model, weights):
     job = discovery._Job(7, 12, True, discovery._say_nothing)
     given = Settings(model="resnet18", weights="random", seed=1)
     plan = discovery._plan_training(given, encoder, job)
-    assert (plan.model, plan.weights) == (model, weights)
-    assert (plan.seed, plan.n_components, plan.rehearse) == (7, 12, True)
+    assert (plan.network.model, plan.network.weights) == (model, weights)
+    assert (plan.run.seed, plan.estep.n_components, plan.run.rehearse) == (7, 12, True)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from newfound.arrays import Doubles, Floats, Ints
-from newfound.deep.settings import Settings
+from newfound.deep.settings import EStepSettings
 from newfound.deep.settle import fit_projection, nearest_rounds, on_device, project
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
@@ -128,12 +128,12 @@ class Clusters:
         return float((nearest == codes[rows]).mean())
 
 
-def mixture_for(settings: Settings, n_columns: int, **changes: object) -> SplitMergeMixture:
+def mixture_for(settings: EStepSettings, n_columns: int, **changes: object) -> SplitMergeMixture:
     """The mixture that the settings ask for.
 
     Parameters
     ----------
-    settings : Settings
+    settings : EStepSettings
         Of the loop.
     n_columns : int
         d, the width of the features.
@@ -174,15 +174,31 @@ def known_count(codes: Ints, n_components: int) -> CategoryCount:
     )
 
 
+@dataclass(frozen=True)
+class Round:
+    """What one E-step may do.
+
+    Attributes
+    ----------
+    moves : bool
+        Whether components may split and merge; otherwise K stays what it is.
+    seed : int
+        Seed of the mixture.
+    count : CategoryCount or None
+        The count that decides how many moves are made; None for a count in the features at hand.
+    """
+
+    moves: bool
+    seed: int
+    count: CategoryCount | None = None
+
+
 def find_clusters(
     X: Floats,
     codes: Ints,
     labels: Ints | None,
-    settings: Settings,
-    *,
-    moves: bool,
-    seed: int,
-    count: CategoryCount | None = None,
+    settings: EStepSettings,
+    round: Round,
 ) -> Clusters:
     """Go on from a partition: to the nearest prototypes, and by splits and merges if wanted.
 
@@ -194,27 +210,23 @@ def find_clusters(
         Known class of each row or -1.
     labels : ndarray of shape (n,) or None
         The partition to go on from; None to start with k-means.
-    settings : Settings
+    settings : EStepSettings
         Of the loop.
-    moves : bool
-        Whether components may split and merge; otherwise K stays what it is.
-    seed : int
-        Of the mixture.
-    count : CategoryCount, optional
-        What the moves are steered by; by default a count in X.
+    round : Round
+        What this E-step may do.
 
     Returns
     -------
     Clusters
         The partition.
     """
-    if labels is not None and not (moves and (count or settings.n_components is None)):
+    if labels is not None and not (round.moves and (round.count or settings.n_components is None)):
         return _settle(X, codes, labels, settings)
-    changes: dict[str, object] = {"n_init": 1, "random_state": seed, "count": count}
+    changes: dict[str, object] = {"n_init": 1, "random_state": round.seed, "count": round.count}
     changes["expect_sizes"] = False  # the loop looks after sizes
     if settings.acceptance == "literal":
         changes["max_passes"] = 1  # Algorithm 1 makes one pass an epoch
-    if not moves and settings.n_components is None:
+    if not round.moves and settings.n_components is None:
         changes["n_components"] = _first_k(codes, settings)
     mixture = mixture_for(settings, X.shape[1], **changes)
     with warnings.catch_warnings():
@@ -227,7 +239,7 @@ def find_clusters(
     return Clusters(mixture.labels_, mixture.n_known_, V, mixture.prototypes_, mixture.projection_)
 
 
-def _settle(X: Floats, codes: Ints, labels: Ints, settings: Settings) -> Clusters:
+def _settle(X: Floats, codes: Ints, labels: Ints, settings: EStepSettings) -> Clusters:
     """The same components on new features: rows go to their nearest prototypes."""
     n_known = int(codes.max()) + 1
     x, given = on_device(X), on_device(codes)
@@ -246,7 +258,7 @@ def _settle(X: Floats, codes: Ints, labels: Ints, settings: Settings) -> Cluster
     return Clusters(labels, n_known, V, prototypes_of(V, codes, labels, n_known), projection)
 
 
-def mixture_space(X: Floats, codes: Ints, settings: Settings) -> tuple[Floats, Projection]:
+def mixture_space(X: Floats, codes: Ints, settings: EStepSettings) -> tuple[Floats, Projection]:
     """Rows as the mixture sees them, and the way there.
 
     Parameters
@@ -255,7 +267,7 @@ def mixture_space(X: Floats, codes: Ints, settings: Settings) -> tuple[Floats, P
         Features, reduced or not.
     codes : ndarray of shape (n,)
         Known class of each row or -1.
-    settings : Settings
+    settings : EStepSettings
         Directions, and whether to whiten.
 
     Returns
@@ -271,14 +283,14 @@ def mixture_space(X: Floats, codes: Ints, settings: Settings) -> tuple[Floats, P
     return projection.transform_in_order(X, np.arange(len(X))), projection
 
 
-def _whitens(codes: Ints, settings: Settings) -> bool:
+def _whitens(codes: Ints, settings: EStepSettings) -> bool:
     """Whether the mixture divides by the labelled classes' covariance."""
     if settings.whiten is None:
         return settings.acceptance == "calibrated" and enough_to_whiten(codes)
     return settings.whiten
 
 
-def _first_k(codes: Ints, settings: Settings) -> int:
+def _first_k(codes: Ints, settings: EStepSettings) -> int:
     """K_init: what was asked for, or K^l + K^l / 2, and 10 without labels."""
     n_known = int(codes.max()) + 1
     if settings.n_components_init is not None:
@@ -331,7 +343,12 @@ class Prototypes:
 
 
 def prototypes_from(
-    z: Tensor, codes: Ints, clusters: Clusters, reduced: Space, settings: Settings
+    z: Tensor,
+    codes: Ints,
+    clusters: Clusters,
+    reduced: Space,
+    settings: EStepSettings,
+    temperature: float,
 ) -> Prototypes:
     """Prototypes in the space of the loss.
 
@@ -345,8 +362,10 @@ def prototypes_from(
         The partition.
     reduced : Space
         What the features went through before the mixture.
-    settings : Settings
+    settings : EStepSettings
         Whether the space has principal directions, and whose.
+    temperature : float
+        τ of the prototypical loss, which `excess` is measured with.
 
     Returns
     -------
@@ -370,7 +389,7 @@ def prototypes_from(
     if clusters.sizes is None:
         return prototypes
     free = torch.from_numpy(np.flatnonzero(codes == UNLABELLED)).to(z.device)
-    shares = _mean_shares(z[free], prototypes, settings.prototype_temperature)
+    shares = _mean_shares(z[free], prototypes, temperature)
     return replace(prototypes, excess=(shares * clusters.sizes.sum() / put(clusters.sizes)).log())
 
 

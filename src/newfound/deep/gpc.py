@@ -137,7 +137,7 @@ class GPC:
 
 def stored_size(settings: Settings) -> int:
     """Side at which pictures are stored, so that the largest window fills the network's input."""
-    return round(settings.image_size / settings.crop_max)
+    return round(settings.network.image_size / settings.views.crop_max)
 
 
 def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:

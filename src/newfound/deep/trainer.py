@@ -38,13 +38,13 @@ from newfound.deep.images.batches import epoch_batches
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.pairs import FreshViews, StoredViews
-from newfound.deep.images.views import Views
+from newfound.deep.images.views import Views, views_for
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Batch, Method, PrototypicalContrast
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.network.head import Network
 from newfound.deep.records import Epoch, Listener
-from newfound.deep.settings import Settings
+from newfound.deep.settings import OptimiserSettings, Settings
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.files import write_atomically
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
@@ -154,7 +154,14 @@ def train(
     partial = encode_labels(y, len(pixels))
     _check_rows(partial)
     method = method or PrototypicalContrast(settings)
-    loop = _Loop(pixels, partial, settings, folder, method, fabric or start_engine(settings))
+    loop = _Loop(
+        pixels,
+        partial,
+        settings,
+        folder,
+        method,
+        fabric or start_engine(settings.run, settings.optimiser.batch_size),
+    )
     return loop.run(fingerprint, listener or Listener())
 
 
@@ -176,21 +183,21 @@ class _Loop:
         names = [*partial.classes.tolist(), None]
         self.y = [names[code] for code in partial.codes]  # -1 is the last: None
         self.held_out = (
-            hold_out(partial.codes, settings.validation_share, settings.seed)
-            if settings.selection == "validation" and method.uses_prototypes
+            hold_out(partial.codes, settings.run.validation_share, settings.run.seed)
+            if settings.run.selection == "validation" and method.uses_prototypes
             else np.zeros(len(pixels), dtype=bool)
         )
         self.codes = np.where(self.held_out, UNLABELLED, partial.codes)
-        torch.manual_seed(settings.seed)  # of the weights that start at random
+        torch.manual_seed(settings.run.seed)  # of the weights that start at random
         backbone = load_backbone(
-            settings.model,
-            settings.weights,
-            image_size=settings.image_size,
-            trainable=settings.trainable,
+            settings.network.model,
+            settings.network.weights,
+            image_size=settings.network.image_size,
+            trainable=settings.network.trainable,
         )
-        self.views = views_for(settings, backbone.mean, backbone.std)
+        self.views = views_for(backbone, settings.views)
         self.network = Network(backbone, method.head(backbone.n_features))
-        self.optimiser = make_optimiser(self.network, settings)
+        self.optimiser = make_optimiser(self.network, settings.optimiser)
         if self.fabric.world_size > 1 and self.fabric.device.type == "cuda":
             self.network = nn.SyncBatchNorm.convert_sync_batchnorm(  # type: ignore[no-untyped-call]
                 self.network
@@ -198,15 +205,15 @@ class _Loop:
         if self.fabric.device.type == "cuda":
             # twice as fast for convolutions
             self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if settings.compile:
+        if settings.run.compile:
             backbone.compile()
         self.wrapped, self.optimiser = self.fabric.setup(self.network, self.optimiser)
-        decay = settings.weight_average if method.averages_weights else 0.0
+        decay = settings.optimiser.weight_average if method.averages_weights else 0.0
         self.average = WeightAverage(self._weights(), decay)
         self.feed = Feed(pixels, self.fabric.device)
         self.stored: StoredViews | None = None
         self.extractor = Extractor(
-            backbone, self.views, self.feed, self.fabric, keep_inputs=settings.token_cache
+            backbone, self.views, self.feed, self.fabric, keep_inputs=settings.run.token_cache
         )
 
     def run(self, fingerprint: str, listener: Listener) -> Trained:
@@ -222,21 +229,21 @@ class _Loop:
         }
         state = self._resume(identity)
         try:
-            listener.start(self.settings.epochs, state.epoch)
+            listener.start(self.settings.optimiser.epochs, state.epoch)
             return self._epochs(state, identity, listener)
         finally:
             listener.end()
 
     def _epochs(self, state: _State, identity: dict[str, Any], listener: Listener) -> Trained:
         """Algorithm 1."""
-        while state.epoch < self.settings.epochs:
+        while state.epoch < self.settings.optimiser.epochs:
             started = time.perf_counter()
             with self.average.in_place():
                 found = self._e_step(state)
                 self._keep_best(state, found, identity)
             e_step_seconds = time.perf_counter() - started
             loss = self._train_epoch(state, found, listener)
-            if found is not None and self.settings.moves_after_epoch:
+            if found is not None and self.settings.estep.moves_after_epoch:
                 found = self._moves(found, state)
             seconds = time.perf_counter() - started
             self._end_epoch(state, found, loss, seconds, e_step_seconds)
@@ -254,8 +261,8 @@ class _Loop:
         if state.epoch == 0 and state.count is None:
             state.count = self._count(Z)
         z = functional.normalize(Z, dim=1)
-        due = state.epoch % self.settings.moves_every == 0
-        moves = due and not self.settings.moves_after_epoch
+        due = state.epoch % self.settings.estep.moves_every == 0
+        moves = due and not self.settings.estep.moves_after_epoch
         found = self._find(z, state, moves=moves)
         state.labels = found.labels
         return found
@@ -263,30 +270,35 @@ class _Loop:
     def _count(self, Z: Tensor) -> CategoryCount | None:
         """Count the categories before labels have drawn known classes together."""
         settings, n_known = self.settings, int(self.codes.max()) + 1
-        if settings.acceptance == "literal" or n_known < 2:
+        if settings.estep.acceptance == "literal" or n_known < 2:
             return None
-        if settings.n_components is not None:
-            return known_count(self.codes, settings.n_components)
+        if settings.estep.n_components is not None:
+            return known_count(self.codes, settings.estep.n_components)
         # random weights say nothing before training
-        if (settings.count_on or ("now" if settings.weights == "random" else "start")) == "now":
+        if (
+            settings.estep.count_on or ("now" if settings.network.weights == "random" else "start")
+        ) == "now":
             return None
         count = None
         if self.fabric.is_global_zero:
             X = Z.cpu().numpy()
-            count = count_categories(X, self.codes, random_state=settings.seed)
+            count = count_categories(X, self.codes, random_state=settings.run.seed)
         return self.fabric.broadcast(count)
 
     def _find(self, z: Tensor, state: _State, *, moves: bool) -> _Found:
         """Fit the mixture in the first process, for all."""
         epoch, labels = state.epoch, state.labels
-        steered = self.settings.acceptance == "calibrated"
-        if steered and moves and pcl_weight(epoch, self.settings.warmup_epochs) < 1:
+        steered = self.settings.estep.acceptance == "calibrated"
+        if steered and moves and pcl_weight(epoch, self.settings.losses.warmup_epochs) < 1:
             labels = None  # the first partitions are poor ones to go on from
         found = None
         if self.fabric.is_global_zero:
-            seed = _seed_of(self.settings.seed, epoch)
+            seed = _seed_of(self.settings.run.seed, epoch)
             reduced = principal_space(
-                z, z.shape[1] if self.settings.pca == "off" else self.settings.n_directions
+                z,
+                z.shape[1]
+                if self.settings.estep.pca == "off"
+                else self.settings.estep.n_directions,
             )
             X = reduced.project(z).cpu().numpy()
             clusters = self.method.partition(
@@ -294,7 +306,14 @@ class _Loop:
             )
             if self._expects_sizes(state, clusters.labels, clusters.n_components):
                 clusters = balance(clusters, self.codes, z.device)
-            prototypes = prototypes_from(z, self.codes, clusters, reduced, self.settings)
+            prototypes = prototypes_from(
+                z,
+                self.codes,
+                clusters,
+                reduced,
+                self.settings.estep,
+                self.settings.losses.prototype_temperature,
+            )
             found = _Found(
                 z=z.cpu()[:0],  # each process has its own
                 labels=clusters.labels,
@@ -307,15 +326,15 @@ class _Loop:
 
     def _expects_sizes(self, state: _State, labels: Ints, n_components: int) -> bool:
         """Whether components are to have the sizes that known classes suggest."""
-        wanted = self.method.expects_sizes and self.settings.size_weight > 0
+        wanted = self.method.expects_sizes and self.settings.losses.size_weight > 0
         # a known class that no unlabelled row is of has no size to expect
         all_there = state.count is None or state.count.n_absent == 0
-        able = wanted and all_there and self.settings.pca != "batch"
+        able = wanted and all_there and self.settings.estep.pca != "batch"
         return able and sizes_are_alike(self.codes, labels, n_components)
 
     def _moves(self, found: _Found, state: _State) -> _Found:
         """Splits and merges after the epoch, on the features from before it, as printed."""
-        due = (state.epoch + 1) % self.settings.moves_every == 0
+        due = (state.epoch + 1) % self.settings.estep.moves_every == 0
         return self._find(found.z, state, moves=due)
 
     def _keep_best(self, state: _State, found: _Found | None, identity: dict[str, Any]) -> None:
@@ -323,7 +342,9 @@ class _Loop:
         if found is None or found.accuracy is None or not self.held_out.any():
             return
         # before λ(t) is 1 the prototypes have not yet had their say
-        early = state.epoch < min(self.settings.warmup_epochs, self.settings.epochs)
+        early = state.epoch < min(
+            self.settings.losses.warmup_epochs, self.settings.optimiser.epochs
+        )
         if not early and found.accuracy >= state.best_accuracy:
             state.best_accuracy, state.best_epoch = found.accuracy, state.epoch
             self._save(BEST, state, identity, momentum=False)
@@ -339,18 +360,18 @@ class _Loop:
         """One epoch of the method's loss; returns its mean."""
         settings, epoch = self.settings, state.epoch
         for group in self.optimiser.param_groups:
-            group["lr"] = cosine(epoch, settings.epochs, settings.learning_rate)
+            group["lr"] = cosine(epoch, settings.optimiser.epochs, settings.optimiser.learning_rate)
         rows = epoch_batches(
             self.codes != UNLABELLED,
-            settings.n_labelled_per_batch,
-            settings.n_unlabelled_per_batch,
-            seed=settings.seed,
+            settings.optimiser.n_labelled_per_batch,
+            settings.optimiser.n_unlabelled_per_batch,
+            seed=settings.run.seed,
             epoch=epoch,
         )
         codes = self._put(self.codes)
         assigned = codes if found is None else self._put(found.labels)
         losses = torch.zeros(len(rows), device=self.fabric.device)
-        torch.manual_seed(_seed_of(settings.seed, epoch))  # chance inside the network
+        torch.manual_seed(_seed_of(settings.run.seed, epoch))  # chance inside the network
         self.wrapped.train()
         pairs = self._pairs(listener)
         for i, two in enumerate(pairs.batches(rows, epoch)):
@@ -365,9 +386,9 @@ class _Loop:
                 epoch,
             )
             loss = self.method.loss(batch)
-            first = i - i % settings.accumulate
-            self.fabric.backward(loss / min(settings.accumulate, len(rows) - first))
-            if (i + 1) % settings.accumulate == 0 or i + 1 == len(rows):
+            first = i - i % settings.optimiser.accumulate
+            self.fabric.backward(loss / min(settings.optimiser.accumulate, len(rows) - first))
+            if (i + 1) % settings.optimiser.accumulate == 0 or i + 1 == len(rows):
                 self.optimiser.step()
                 self.optimiser.zero_grad(set_to_none=True)
                 self.average.update()
@@ -378,8 +399,8 @@ class _Loop:
     def _pairs(self, listener: Listener) -> FreshViews | StoredViews:
         """Where views come from; the store is filled at its first use."""
         settings = self.settings
-        if settings.n_stored_views == 0:
-            return FreshViews(self.views, self.feed, self.fabric, seed=settings.seed)
+        if settings.run.n_stored_views == 0:
+            return FreshViews(self.views, self.feed, self.fabric, seed=settings.run.seed)
         if self.stored is None:
             listener.say("Putting views through the frozen part")
             self.stored = StoredViews(
@@ -387,8 +408,8 @@ class _Loop:
                 self.views,
                 self.feed,
                 self.fabric,
-                n_views=settings.n_stored_views,
-                seed=settings.seed,
+                n_views=settings.run.n_stored_views,
+                seed=settings.run.seed,
             )
         return self.stored
 
@@ -411,7 +432,8 @@ class _Loop:
         raise InputError(
             f"The loss became {losses[batch]} in epoch {epoch}, batch {batch}, or a weight no "
             f"number after it. The last good checkpoint: {last if last.exists() else 'none yet'}. "
-            f"Try a learning_rate below {self.settings.learning_rate}, in a new run folder."
+            f"Try a learning_rate below {self.settings.optimiser.learning_rate}, in a new "
+            "run folder."
         )
 
     # --- between epochs
@@ -425,12 +447,15 @@ class _Loop:
         e_step_seconds: float,
     ) -> None:
         settings = self.settings
-        n_views = 2 * math.ceil(len(self.codes) / self._batch_size) * self._batch_size
+        batch_size = settings.optimiser.batch_size
+        n_views = 2 * math.ceil(len(self.codes) / batch_size) * batch_size
         record = Epoch(
             epoch=state.epoch,
             loss=loss,
-            pcl_weight=pcl_weight(state.epoch, settings.warmup_epochs),
-            learning_rate=cosine(state.epoch, settings.epochs, settings.learning_rate),
+            pcl_weight=pcl_weight(state.epoch, settings.losses.warmup_epochs),
+            learning_rate=cosine(
+                state.epoch, settings.optimiser.epochs, settings.optimiser.learning_rate
+            ),
             n_components=None if found is None else found.n_components,
             n_novel=None if found is None else found.n_components - found.n_known,
             accuracy=None if found is None else found.accuracy,
@@ -443,10 +468,6 @@ class _Loop:
         state.history.append(record)
         state.epoch += 1
 
-    @property
-    def _batch_size(self) -> int:
-        return self.settings.n_labelled_per_batch + self.settings.n_unlabelled_per_batch
-
     def _finish(self, state: _State, identity: dict[str, Any], listener: Listener) -> Trained:
         """Select the weights, then fit the mixture once more with all labels and all starts."""
         listener.say("Finding the categories in the finished features")
@@ -457,7 +478,7 @@ class _Loop:
         self._keep_best(state, self._e_step(state), identity)
         selected = state.epoch
         self.fabric.barrier()  # until the best weights are written
-        if self.settings.selection == "validation" and state.best_epoch >= 0:
+        if self.settings.run.selection == "validation" and state.best_epoch >= 0:
             tensors, best = load_checkpoint(self.folder / BEST)
             self._set_weights(tensors)
             selected, state.labels = best["epoch"], tensors["labels"].numpy()
@@ -470,38 +491,38 @@ class _Loop:
         return Trained(self.network, self.views, Z, mixture, rehearsal, state.history, selected)
 
     def _final_mixture(self, Z: Floats, state: _State) -> SplitMergeMixture:
-        seed, labels = self.settings.seed, state.labels
+        seed, labels = self.settings.run.seed, state.labels
         assert labels is not None  # an E-step came before
         n_found = int(labels.max()) + 1
-        literal = self.settings.acceptance == "literal"
-        if literal and self.settings.n_components in (None, n_found):
+        literal = self.settings.estep.acceptance == "literal"
+        if literal and self.settings.estep.n_components in (None, n_found):
             # the paper's K is where the loop has brought it
-            mixture = mixture_for(self.settings, Z.shape[1], n_components=n_found, n_init=1)
+            mixture = mixture_for(self.settings.estep, Z.shape[1], n_components=n_found, n_init=1)
             return mixture.set_params(random_state=seed).refit(Z, self.y, labels)
         sized = self._expects_sizes(state, labels, n_found)
         changes = {"random_state": seed, "expect_sizes": sized}
-        mixture = mixture_for(self.settings, Z.shape[1], count=state.count, **changes)
+        mixture = mixture_for(self.settings.estep, Z.shape[1], count=state.count, **changes)
         mixture.fit(Z, self.y)
-        if self.settings.n_components not in (None, mixture.n_components_):
+        if self.settings.estep.n_components not in (None, mixture.n_components_):
             # moves did not come to the K that is known: k-means does
-            mixture = mixture_for(self.settings, Z.shape[1], **changes)
+            mixture = mixture_for(self.settings.estep, Z.shape[1], **changes)
             mixture.fit(Z, self.y)
         return mixture
 
     def _rehearse(
         self, mixture: SplitMergeMixture, Z: Floats, listener: Listener
     ) -> Rehearsal | None:
-        k_given = self.settings.n_components is not None
-        if not self.settings.rehearse or k_given or mixture.n_known_ < 4:
+        k_given = self.settings.estep.n_components is not None
+        if not self.settings.run.rehearse or k_given or mixture.n_known_ < 4:
             return None
         listener.say("Rehearsing with hidden classes")
         # whether sizes are alike is asked again in each draw, if it was to be asked at all
         sized = None if mixture.expect_sizes else False
-        changes = {"random_state": self.settings.seed, "expect_sizes": sized}
-        quick = mixture_for(self.settings, Z.shape[1], n_init=1, **changes)
+        changes = {"random_state": self.settings.run.seed, "expect_sizes": sized}
+        quick = mixture_for(self.settings.estep, Z.shape[1], n_init=1, **changes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscoveryWarning)
-            return rehearse(quick, Z, self.y, random_state=self.settings.seed)
+            return rehearse(quick, Z, self.y, random_state=self.settings.run.seed)
 
     # --- checkpoints
 
@@ -600,22 +621,7 @@ def hold_out(codes: Ints, share: float, seed: int) -> Bools:
     return held_out
 
 
-def views_for(settings: Settings, mean: tuple[float, ...], std: tuple[float, ...]) -> Views:
-    """The views that the settings ask for, in the colours of a network."""
-    return Views(
-        settings.image_size,
-        mean,
-        std,
-        crop_min=settings.crop_min,
-        crop_max=settings.crop_max,
-        padding=settings.padding,
-        flip=settings.flip,
-        rotation=settings.rotation,
-        color_jitter=settings.color_jitter,
-    )
-
-
-def make_optimiser(network: Network, settings: Settings) -> torch.optim.SGD:
+def make_optimiser(network: Network, settings: OptimiserSettings) -> torch.optim.SGD:
     """SGD over what is trained; no decay on biases and norms."""
     trained = [value for value in network.parameters() if value.requires_grad]
     matrices = [value for value in trained if value.ndim > 1]

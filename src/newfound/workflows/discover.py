@@ -131,7 +131,7 @@ def discover(
             found = _cluster(prepared, job)
         else:
             prepared, found = _train(collection, plan, folder, job)
-        n_asked = n_categories if plan is None else plan.n_components
+        n_asked = n_categories if plan is None else plan.estep.n_components
         request = {"n_categories": n_asked, "train": train, "rehearse": rehearse}
         run = {
             **job.as_run(found),
@@ -568,13 +568,15 @@ def _train(
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         rest, pixels, fingerprint = _decode(collection, settings, folder / "pictures", job)
         check_discoverable(rest)
-        _check_number(rest, settings.n_components)
+        _check_number(rest, settings.estep.n_components)
         with job.timed("train"), job.heeding():
             trained = trainer.train(
                 pixels, rest.y, settings, folder / "train",
                 fingerprint=fingerprint, listener=_listener(job),
             )  # fmt: skip
-        has_best = settings.selection == "validation" and (folder / "train" / trainer.BEST).exists()
+        has_best = (
+            settings.run.selection == "validation" and (folder / "train" / trainer.BEST).exists()
+        )
     if trained.rehearsal is not None:
         job.warnings.append(
             "The features were trained with the labels of the classes that the rehearsal hid: it "
@@ -582,7 +584,7 @@ def _train(
         )
     encoder = {
         "kind": "trained",
-        "name": f"{settings.model}, trained",
+        "name": f"{settings.network.model}, trained",
         "settings": settings.as_dict(),
         "checkpoint": trainer.BEST if has_best else trainer.LAST,
     }
@@ -659,10 +661,10 @@ def _load_trained(settings: Settings, checkpoint: Path) -> Any:
     trainer = require("newfound.deep.trainer", "train")
     tensors, _ = require("newfound.deep.checkpoint", "train").load_checkpoint(checkpoint)
     backbone = backbones.load_backbone(
-        settings.model,
-        settings.weights,
-        image_size=settings.image_size,
-        trainable=settings.trainable,
+        settings.network.model,
+        settings.network.weights,
+        image_size=settings.network.image_size,
+        trainable=settings.network.trainable,
     )
     network = trainer.Network(backbone, method.head(backbone.n_features))
     weights = require("newfound.deep.average", "train").weights_of_result(tensors)
@@ -670,7 +672,7 @@ def _load_trained(settings: Settings, checkpoint: Path) -> Any:
         weights,
         strict=False,  # what was not trained is not in the file
     )
-    views = trainer.views_for(settings, backbone.mean, backbone.std)
+    views = require("newfound.deep.images.views", "train").views_for(backbone, settings.views)
     return trainer.Trained(network, views, np.empty((0, 0)), None, None, [], 0)
 
 

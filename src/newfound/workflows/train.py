@@ -72,7 +72,7 @@ def train_on_pictures(
     check_apart(out, collection)
     if not pretraining:
         check_discoverable(collection)
-    fabric = start_engine(settings)
+    fabric = start_engine(settings.run, settings.optimiser.batch_size)
     with fabric.rank_zero_first(local=True):  # one process decodes, the others find it done
         collection, cache = _decode(collection, settings, out)
     if not pretraining:
@@ -123,7 +123,7 @@ def _write(collection: Collection, trained: Trained, settings: Settings, out: Pa
     from newfound.files import write_atomically
 
     network = trained.network.backbone.network
-    made_by = {"model": settings.model, "image_size": settings.image_size}
+    made_by = {"model": settings.network.model, "image_size": settings.network.image_size}
     save_checkpoint(out / "backbone.safetensors", network.state_dict(), made_by)
     skipped = [(item.path, item.reason) for item in collection.skipped]
     write_atomically(out / "skipped.csv", _table(["path", "reason"], skipped))

@@ -140,7 +140,7 @@ def _of_gpc(study: Study, record: Record) -> tuple[Floats, Floats, Ints]:
     """Rows as the mixture saw them, its prototypes, and the components."""
     X, labels = study.outcome(record)
     codes = encode_labels(study.split.y, len(X)).codes
-    V, _ = mixture_space(X, codes, study.runs.settings(study.source, record.case))
+    V, _ = mixture_space(X, codes, study.runs.settings(study.source, record.case).estep)
     return V, prototypes_of(V, codes, labels, int(codes.max()) + 1), labels
 
 

@@ -57,10 +57,10 @@ class GCD(BenchMethod):
         self._fit_features(self.features_, codes)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
-        n_components, seed = self.n_components, self.settings.seed
+        n_components, seed = self.n_components, self.settings.run.seed
         if self.joint:
             settings = self.settings.with_changes(n_components=n_components, pca="all")
-            mixture = mixture_for(settings, X.shape[1], random_state=seed).fit(X, codes)
+            mixture = mixture_for(settings.estep, X.shape[1], random_state=seed).fit(X, codes)
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
         if n_components is None:
