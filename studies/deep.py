@@ -23,7 +23,8 @@ from newfound.deep.engine import start_engine
 from newfound.deep.method import Contrast, PrototypicalContrast
 from newfound.deep.network.head import Network
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import make_optimiser, train
+from newfound.deep.optimiser import make_optimiser
+from newfound.deep.trainer import train
 
 
 def synchronise():

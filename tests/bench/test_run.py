@@ -32,8 +32,8 @@ from newfound.bench.results import read_records
 from newfound.bench.rivals import brent_search
 from newfound.bench.run import Place, rows_of, run_case, versions
 from newfound.bench.splits import make_split
-from newfound.deep.estep import mixture_space
 from newfound.deep.network.backbone import load_backbone
+from newfound.deep.partition import mixture_space
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.errors import InputError

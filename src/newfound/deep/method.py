@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
-from newfound.deep.estep import Clusters, Prototypes, Round, find_clusters
 from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
@@ -20,6 +19,8 @@ from newfound.deep.losses import (
     supervised_contrastive_loss,
 )
 from newfound.deep.network.head import ProjectionHead
+from newfound.deep.partition import Clusters, Round, find_clusters
+from newfound.deep.prototypes import Prototypes
 from newfound.deep.settings import LossSettings, Settings
 from newfound.mixture.counting.count import CategoryCount
 

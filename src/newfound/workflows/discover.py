@@ -563,6 +563,7 @@ def _train(
         )
     require("torch", "train")
     trainer = require("newfound.deep.trainer", "train")
+    checkpoint = require("newfound.deep.checkpoint", "train")
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -575,7 +576,7 @@ def _train(
                 fingerprint=fingerprint, listener=_listener(job),
             )  # fmt: skip
         has_best = (
-            settings.run.selection == "validation" and (folder / "train" / trainer.BEST).exists()
+            settings.run.selection == "validation" and (folder / "train" / checkpoint.BEST).exists()
         )
     if trained.rehearsal is not None:
         job.warnings.append(
@@ -586,7 +587,7 @@ def _train(
         "kind": "trained",
         "name": f"{settings.network.model}, trained",
         "settings": settings.as_dict(),
-        "checkpoint": trainer.BEST if has_best else trainer.LAST,
+        "checkpoint": checkpoint.BEST if has_best else checkpoint.LAST,
     }
     counts = [epoch.n_components for epoch in trained.history]
     found = _Found(trained.mixture, trained.rehearsal, {"unit": "epoch", "n_components": counts})
@@ -645,35 +646,12 @@ def _encode_trained(
             f"{checkpoint}, with the weights that were trained, is missing. Restore it, or run "
             "newfound discover again."
         )
-    network = _load_trained(settings, checkpoint)
-    features_of = require("newfound.deep.gpc", "train").features_of
+    network = require("newfound.deep.trained", "train").load_trained(settings, checkpoint)
     with tempfile.TemporaryDirectory() as temporary:
         rest, pixels, _ = _decode(collection, settings, Path(temporary), job)
         with job.timed("encode"):
-            features = features_of(network, pixels)
+            features = network.features(pixels)
     return _Prepared(rest, features, encoder)
-
-
-def _load_trained(settings: Settings, checkpoint: Path) -> Any:
-    """The network with the weights of a checkpoint, as `features_of` takes it."""
-    backbones = require("newfound.deep.network.backbone", "train")
-    method = require("newfound.deep.method", "train").PrototypicalContrast(settings)
-    trainer = require("newfound.deep.trainer", "train")
-    tensors, _ = require("newfound.deep.checkpoint", "train").load_checkpoint(checkpoint)
-    backbone = backbones.load_backbone(
-        settings.network.model,
-        settings.network.weights,
-        image_size=settings.network.image_size,
-        trainable=settings.network.trainable,
-    )
-    network = trainer.Network(backbone, method.head(backbone.n_features))
-    weights = require("newfound.deep.average", "train").weights_of_result(tensors)
-    network.load_state_dict(
-        weights,
-        strict=False,  # what was not trained is not in the file
-    )
-    views = require("newfound.deep.images.views", "train").views_for(backbone, settings.views)
-    return trainer.Trained(network, views, np.empty((0, 0)), None, None, [], 0)
 
 
 def _copy_network(encoder: dict[str, Any], run: Path, out: Path) -> None:

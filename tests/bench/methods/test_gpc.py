@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from newfound.bench.methods.gpc import GPC
-from newfound.deep import estep
+from newfound.deep import partition
 from newfound.deep.trainer import train
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
@@ -39,7 +39,7 @@ def mixtures(monkeypatch):
 
     # the signature is what scikit-learn reads the parameters from
     Spy.__init__ = SplitMergeMixture.__init__
-    monkeypatch.setattr(estep, "SplitMergeMixture", Spy)
+    monkeypatch.setattr(partition, "SplitMergeMixture", Spy)
     return seen
 
 

@@ -6,7 +6,7 @@ import torch
 
 from newfound.bench.methods.gpc import GPC
 from newfound.bench.methods.prototypes import OtherPrototypes
-from newfound.deep.estep import Round, find_clusters, mixture_space
+from newfound.deep.partition import Round, find_clusters, mixture_space
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.kmeans import SemiSupervisedKMeans

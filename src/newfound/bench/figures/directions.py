@@ -10,7 +10,7 @@ from newfound.bench.figures.canvas import COLOURS, DASHES, mark_directions, new_
 from newfound.bench.figures.runs import Runs, Study, describe
 from newfound.bench.splits import Split
 from newfound.bench.start import to_cluster
-from newfound.deep.estep import mixture_for
+from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
 from newfound.errors import DiscoveryWarning
 from newfound.metrics import DiscoveryScores, discovery_scores

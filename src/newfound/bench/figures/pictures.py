@@ -12,7 +12,7 @@ from newfound.bench.case import Record
 from newfound.bench.figures.canvas import new_figure
 from newfound.bench.figures.runs import Runs, Study, describe, describe_k
 from newfound.bench.start import to_cluster
-from newfound.deep.estep import mixture_space
+from newfound.deep.partition import mixture_space
 from newfound.labels import encode_labels
 from newfound.mixture.assignment import prototypes_of
 from newfound.mixture.rows import squared_distances

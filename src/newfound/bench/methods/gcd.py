@@ -11,8 +11,8 @@ from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
 from newfound.bench.rivals import brent_search
 from newfound.bench.start import to_cluster
-from newfound.deep.estep import mixture_for
 from newfound.deep.method import Contrast
+from newfound.deep.partition import mixture_for
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
 #: τ of the self-supervised term in the authors' code; the supervised term has 0.07.

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods.prototypes import Clustering, OtherPrototypes
-from newfound.deep.estep import mixture_for
 from newfound.deep.method import PrototypicalContrast
+from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
 
 

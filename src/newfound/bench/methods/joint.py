@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import Classifier, ClassifierLearner
-from newfound.deep.estep import Clusters, Round, find_clusters
+from newfound.deep.partition import Clusters, Round, find_clusters
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import prototypes_of

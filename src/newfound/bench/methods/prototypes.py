@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from newfound.arrays import Floats, Ints
-from newfound.deep.estep import Clusters, mixture_space
 from newfound.deep.method import PrototypicalContrast
+from newfound.deep.partition import Clusters, mixture_space
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
