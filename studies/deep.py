@@ -23,7 +23,8 @@ from newfound.deep.engine import start_engine
 from newfound.deep.method import Contrast, PrototypicalContrast
 from newfound.deep.network.head import Network
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import make_optimiser, train
+from newfound.deep.optimiser import make_optimiser
+from newfound.deep.trainer import train
 
 
 def synchronise():
@@ -33,23 +34,25 @@ def synchronise():
 
 def bare_rate(settings, n_steps):
     """Images a second through forward, backward and the optimiser, nothing else."""
-    fabric = start_engine(settings)
+    fabric = start_engine(settings.run, settings.optimiser.batch_size)
     backbone = load_backbone(
-        settings.model,
-        settings.weights,
-        image_size=settings.image_size,
-        trainable=settings.trainable,
+        settings.network.model,
+        settings.network.weights,
+        image_size=settings.network.image_size,
+        trainable=settings.network.trainable,
     )
     network = Network(backbone, PrototypicalContrast(settings).head(backbone.n_features))
-    optimiser = make_optimiser(network, settings)
+    optimiser = make_optimiser(network, settings.optimiser)
     if fabric.device.type == "cuda":
         network.to(memory_format=torch.channels_last)
-    if settings.compile:
+    if settings.run.compile:
         backbone.compile()
     network, optimiser = fabric.setup(network, optimiser)
     network.train()
-    size = 2 * (settings.n_labelled_per_batch + settings.n_unlabelled_per_batch)
-    images = torch.randn(size, 3, settings.image_size, settings.image_size, device=fabric.device)
+    size = 2 * (settings.optimiser.n_labelled_per_batch + settings.optimiser.n_unlabelled_per_batch)
+    images = torch.randn(
+        size, 3, settings.network.image_size, settings.network.image_size, device=fabric.device
+    )
     images = images.contiguous(memory_format=torch.channels_last)
     times = []
     for _ in range(n_steps):
@@ -92,7 +95,7 @@ def main():
     )
     warnings.simplefilter("ignore")
     rate = bare_rate(settings, 40 if torch.cuda.is_available() else 4)
-    stored = given.stored_size or round(given.image_size / settings.crop_max)
+    stored = given.stored_size or round(given.image_size / settings.views.crop_max)
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 100, given.n_images)
     # a tint for each class, so that the E-step finds something

@@ -86,7 +86,7 @@ def test_methods_data_sets_seeds_and_k_make_all_runs(calls, feature_file):
         for method in ("kmeans", "gpc")
         for known in (True, False)
     ]
-    assert all(call.settings.seed == call.case.seed for call in calls)
+    assert all(call.settings.run.seed == call.case.seed for call in calls)
     assert {call.source for call in calls} == {"digits", str(feature_file)}
 
 
@@ -137,7 +137,7 @@ def test_settings_are_those_of_the_data_set_but_for_what_is_written(calls):
     for call in calls:
         expected = bench_settings(call.source).with_changes(learning_rate=0.3, seed=4)
         assert call.settings == expected
-    assert [call.settings.epochs for call in calls] == [80, 200]
+    assert [call.settings.optimiser.epochs for call in calls] == [80, 200]
     calls.clear()
     succeed("run", "gpc", "cifar10", "--model", "resnet18")
     assert calls[0].settings == bench_settings("cifar10", "resnet18")

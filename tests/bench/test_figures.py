@@ -256,7 +256,7 @@ def test_settings_are_those_of_the_case(runs, digits):
     changes = {"n_directions": 7, "n_starts": 3}
     case = record_of(digits[1], "gpc", case={"changes": changes, "seed": 4, "pca": False}).case
     settings = runs.settings("digits", case)
-    assert (settings.n_directions, settings.seed, settings.pca) == (7, 4, "off")
+    assert (settings.estep.n_directions, settings.run.seed, settings.estep.pca) == (7, 4, "off")
     assert runs.settings("cub").model == "vit_base_patch16_224.dino"
     assert without(runs, model="resnet18", weights="random").settings("cub").weights == "random"
 

@@ -10,9 +10,9 @@ from torch import nn
 from newfound.bench.method import BenchMethod, Classifier, ClassifierLearner
 from newfound.bench.methods import NAMES, find_method
 from newfound.bench.tables.layout import METHODS
+from newfound.deep.checkpoint import LAST
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import LAST
 from newfound.errors import InputError
 from newfound.workflows.demo import DIGITS
 

@@ -4,11 +4,11 @@ import dataclasses
 import json
 import math
 import platform
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib.metadata import version
 from statistics import median
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -32,8 +32,8 @@ from newfound.bench.results import read_records
 from newfound.bench.rivals import brent_search
 from newfound.bench.run import Place, rows_of, run_case, versions
 from newfound.bench.splits import make_split
-from newfound.deep.estep import mixture_space
 from newfound.deep.network.backbone import load_backbone
+from newfound.deep.partition import mixture_space
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
@@ -204,12 +204,12 @@ def test_with_k_a_method_is_told_known_and_novel_together(asked, tmp_path, name)
 def test_a_joint_method_is_told_k_only_if_it_is_known(asked, tmp_path, name):
     told = asked(name, tmp_path, joint=True)
     assert told.n_components is None
-    assert told.settings.n_components is None
+    assert told.settings.estep.n_components is None
     assert told.method.joint
     told = asked(name, tmp_path, joint=True, known_k=True)
     assert told.n_components == 7
     if name != "gcd":  # which has no loop that would split and merge
-        assert told.settings.n_components == 7
+        assert told.settings.estep.n_components == 7
 
 
 def test_a_joint_method_keeps_a_known_k(tmp_path):
@@ -312,7 +312,7 @@ def test_a_record_says_what_was_run(runs, small_set, name):
     assert not record.case.known_k
     assert record.case.pca is (name in ("gpc", "gpc-literal"))
     assert record.case.epochs == (0 if name == "kmeans" else 2)
-    assert (record.case.model, record.case.weights) == (DIGITS.model, "random")
+    assert (record.case.model, record.case.weights) == (DIGITS.network.model, "random")
     assert record.case.pretraining == "none"
     assert record.split == split.checksum
     assert record.layout == "official"
@@ -413,7 +413,7 @@ def test_the_variant_of_the_split_is_made(small_set, tmp_path, options, n_known,
 
 @pytest.mark.parametrize(("k_init", "expected"), [(None, None), (0, 5), (4, 9)])
 def test_k_init_counts_the_novel_ones(asked, tmp_path, k_init, expected):
-    assert asked("gpc", tmp_path, k_init=k_init).settings.n_components_init == expected
+    assert asked("gpc", tmp_path, k_init=k_init).settings.estep.n_components_init == expected
 
 
 @pytest.mark.parametrize("name", TAKE_FEATURES)
@@ -421,11 +421,11 @@ def test_k_init_counts_the_novel_ones(asked, tmp_path, k_init, expected):
 def test_pca_is_the_methods_own_unless_it_is_asked_for(asked, tmp_path, name, pca):
     told = asked(name, tmp_path, pca=pca, known_k=True)
     on = name in ("gpc", "gpc-literal") if pca is None else pca
-    assert told.settings.pca == ("all" if on else "off")
+    assert told.settings.estep.pca == ("all" if on else "off")
 
 
 def test_methods_without_principal_directions_have_none(asked, tmp_path):
-    assert asked("simgcd", tmp_path, pca=True, known_k=True).settings.pca == "off"
+    assert asked("simgcd", tmp_path, pca=True, known_k=True).settings.estep.pca == "off"
     assert prepare("simgcd", pca=True)[0].pca is False
 
 
@@ -458,7 +458,8 @@ def test_images_are_taken_as_they_are_or_made_smaller(tmp_path, small_set):
 
 def another(name):
     """A value that a setting does not have for digits."""
-    value, hint = getattr(bench_settings("digits"), name), get_type_hints(Settings)[name]
+    value = bench_settings("digits").as_dict()[name]
+    hint = next(item.hint for item in Settings.options() if item.name == name)
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     if get_origin(hint) is Literal:
         return next(choice for choice in get_args(hint) if choice != value)
@@ -481,14 +482,14 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("name", [item.name for item in fields(Settings)])
+@pytest.mark.parametrize("name", [item.name for item in Settings.options()])
 def test_changes_are_exactly_the_settings_that_differ(name):
     base = bench_settings("digits")
     settings = base.with_changes(**{name: another(name)})
     assert settings != base
     changes = make_case("gpc", "digits", settings).changes
     if name == "model":  # a network that is not the one for digits has no settings for digits
-        plain = bench_settings("digits", settings.model).as_dict()
+        plain = bench_settings("digits", settings.network.model).as_dict()
         own = {key: value for key, value in settings.as_dict().items() if value != plain[key]}
         assert changes == {key: own[key] for key in own.keys() - ELSEWHERE}
         assert changes["image_size"] == 12
@@ -540,15 +541,23 @@ def test_variants_that_a_method_has_not_are_refused(name, options, message):
 def test_settings_of_the_data_sets():
     digits = bench_settings("digits")
     assert digits == DIGITS.with_changes(epochs=80, rehearse=False)
-    assert bench_settings("digits", DIGITS.model) == digits
+    assert bench_settings("digits", DIGITS.network.model) == digits
     field = Settings(selection="last", rehearse=False)
     assert bench_settings("cub") == bench_settings("cifar10") == field
-    assert field.epochs == 200
+    assert field.optimiser.epochs == 200
     assert bench_settings("digits", "resnet18") == field.with_changes(model="resnet18")
     assert bench_settings("cub", "resnet18") == field.with_changes(model="resnet18")
     small = bench_settings("cifar100", "resnet18")
-    assert (small.model, small.image_size, small.selection) == ("resnet18", 32, "last")
-    assert (small.crop_min, small.crop_max, small.color_jitter) == (0.45, 1.0, 0.5)
+    assert (small.network.model, small.network.image_size, small.run.selection) == (
+        "resnet18",
+        32,
+        "last",
+    )
+    assert (small.views.crop_min, small.views.crop_max, small.views.color_jitter) == (
+        0.45,
+        1.0,
+        0.5,
+    )
 
 
 # --- weights
@@ -578,7 +587,9 @@ def test_no_path_stands_in_a_record(tmp_path, feature_file):
     file = tmp_path / "secret" / "mine.safetensors"
     file.parent.mkdir()
     torch.manual_seed(5)
-    save_file(load_backbone(DIGITS.model, "random", image_size=12).network.state_dict(), file)
+    save_file(
+        load_backbone(DIGITS.network.model, "random", image_size=12).network.state_dict(), file
+    )
     changes = {"weights": str(file), "epochs": 1}
     record = go("gpc", tmp_path, changes=changes, known_k=True)
     assert record.case.weights == weights_id(str(file))
@@ -631,7 +642,7 @@ def test_a_file_with_the_name_of_a_data_set_is_refused():
 
 
 def test_another_seed_is_another_case(runs, folder, asked):
-    assert asked("gpc", folder, changes={"seed": 1}).settings.seed == 1
+    assert asked("gpc", folder, changes={"seed": 1}).settings.run.seed == 1
 
 
 class StopAfter(Listener):
@@ -823,7 +834,7 @@ def test_starts_of_k_means_reach_gcd_on_features(asked, tmp_path, feature_file):
 )
 def test_prototypes_of_features(tmp_path, feature_file, prototypes, clusterer):
     run = run_and_watch("gpc", tmp_path, feature_file, known_k=True, prototypes=prototypes)
-    V, _ = mixture_space(run.told.X, run.told.y, run.told.settings)
+    V, _ = mixture_space(run.told.X, run.told.y, run.told.settings.estep)
     np.testing.assert_array_equal(run.labels, clusterer.fit(V, run.told.y).labels_)
     assert run.record.case.prototypes == prototypes
 

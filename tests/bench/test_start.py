@@ -14,15 +14,17 @@ torch.set_num_threads(1)
 
 def features_slowly(pixels, settings):
     """One image at a time through the network of the seed, in evaluation mode."""
-    torch.manual_seed(settings.seed)
-    backbone = load_backbone(settings.model, settings.weights, image_size=settings.image_size)
+    torch.manual_seed(settings.run.seed)
+    backbone = load_backbone(
+        settings.network.model, settings.network.weights, image_size=settings.network.image_size
+    )
     backbone.eval()
     views = Views(
-        settings.image_size,
+        settings.network.image_size,
         backbone.mean,
         backbone.std,
-        crop_min=settings.crop_min,
-        crop_max=settings.crop_max,
+        crop_min=settings.views.crop_min,
+        crop_max=settings.views.crop_max,
     )
     with torch.no_grad():
         return np.stack(

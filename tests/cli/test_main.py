@@ -4,11 +4,10 @@ import csv
 import re
 import subprocess
 import sys
-from dataclasses import fields
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -212,8 +211,8 @@ def option(name):
 @pytest.mark.parametrize("command", ["train", "pretrain"])
 def test_every_setting_is_an_option_with_its_help(command):
     options = options_of(command)
-    for item in fields(Settings):
-        assert item.metadata["help"] in options[option(item.name)].help
+    for item in Settings.options():
+        assert item.help in options[option(item.name)].help
 
 
 @pytest.mark.parametrize(
@@ -227,7 +226,7 @@ def test_the_options_have_the_values_of_the_settings(command, base):
 
 def other_value(name, value):
     """A value that a setting may have beside the one that it has."""
-    hint = get_type_hints(Settings)[name]
+    hint = next(item.hint for item in Settings.options() if item.name == name)
     kinds = [kind for kind in get_args(hint) if kind is not type(None)] or [hint]
     kind = kinds[0] if type(None) in get_args(hint) else hint
     if get_origin(kind) is Literal:

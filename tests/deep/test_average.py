@@ -88,7 +88,7 @@ def test_with_a_decay_of_0_nothing_is_kept_and_nothing_changes():
     network, average = after_steps(0.0)
     before = copies(weights_of(network))
     assert average.tensors == {}
-    average.take_over()
+    average.swap()
     assert_same(weights_of(network), before)
     with average.in_place():
         assert_same(weights_of(network), before)
@@ -120,19 +120,19 @@ def test_weights_come_back_after_an_error():
 def test_weights_stay_the_tensors_that_the_optimiser_has():
     network, average = after_steps(0.9)
     before = {name: id(w) for name, w in weights_of(network).items()}
-    average.take_over()
+    average.swap()
     assert {name: id(w) for name, w in weights_of(network).items()} == before
 
 
 def test_taking_over_twice_is_as_good_as_not_at_all():
     network, average = after_steps(0.9)
     weights, means = copies(weights_of(network)), copies(average.tensors)
-    average.take_over()
+    average.swap()
     for name, now in weights_of(network).items():
         if name != "1.num_batches_tracked":
             assert torch.equal(average.tensors[f"average.{name}"], weights[name]), name
             assert torch.equal(now, means[f"average.{name}"]), name
-    average.take_over()
+    average.swap()
     assert_same(weights_of(network), weights)
 
 

@@ -174,7 +174,7 @@ def test_a_safetensors_file_of_others_is_refused(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"no tensors here", b"\x80\x04\x95" + bytes(30)])
 def test_a_file_of_another_kind_is_refused(tmp_path, content):
     (tmp_path / "c.safetensors").write_bytes(content)
-    with pytest.raises(InputError, match=r"c\.safetensors is no checkpoint"):
+    with pytest.raises(InputError, match=r"c\.safetensors is not a checkpoint"):
         load_checkpoint(tmp_path / "c.safetensors")
 
 
@@ -184,7 +184,7 @@ def test_a_truncated_file_is_refused(tmp_path, share):
     save_checkpoint(path, {"weights": torch.randn(100, 100)}, STATE)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         load_checkpoint(path)
 
 
@@ -194,7 +194,7 @@ def test_nothing_is_unpickled(tmp_path):
             return (pytest.fail, ("the file was unpickled",))
 
     torch.save({"weights": Trap()}, tmp_path / "c.pt")
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         load_checkpoint(tmp_path / "c.pt")
 
 

@@ -8,7 +8,7 @@ import torch
 
 from newfound.deep import engine
 from newfound.deep.engine import gather, share_of, start_engine, whole_order
-from newfound.deep.settings import Settings
+from newfound.deep.settings import RunSettings
 from newfound.errors import InputError
 
 
@@ -44,7 +44,7 @@ def test_every_process_has_labelled_and_unlabelled_rows():
 
 
 def test_one_process_by_default():
-    fabric = start_engine(Settings(precision="32-true"))
+    fabric = start_engine(RunSettings(precision="32-true"), 128)
     assert (fabric.world_size, fabric.global_rank) == (1, 0)
     assert fabric.is_global_zero
 
@@ -53,5 +53,5 @@ def test_a_batch_that_does_not_divide_among_the_processes_is_refused(monkeypatch
     three = SimpleNamespace(world_size=3, launch=lambda: None)
     monkeypatch.setattr(engine, "Fabric", lambda **_: three)
     with pytest.raises(InputError, match="batch of 128 images does not divide among 3 processes"):
-        start_engine(Settings())
-    assert start_engine(Settings(n_labelled_per_batch=62)) is three
+        start_engine(RunSettings(), 128)
+    assert start_engine(RunSettings(), 126) is three

@@ -225,7 +225,7 @@ def test_settings_by_keyword_change_the_given_ones():
     assert GPC().settings == Settings()
     assert GPC(epochs=7).settings == Settings(epochs=7)
     assert GPC(SMALL, epochs=7).settings == SMALL.with_changes(epochs=7)
-    assert SMALL.epochs == 2
+    assert SMALL.optimiser.epochs == 2
 
 
 def test_an_unknown_setting_is_named():

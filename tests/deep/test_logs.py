@@ -1,11 +1,14 @@
-"""What can be looked at: TensorBoard reads its log, and the plot is a picture."""
+"""Listeners: progress for a person, the log of TensorBoard, and the plot."""
 
+import re
+import subprocess
+import sys
 from dataclasses import asdict, replace
 
 import pytest
 from PIL import Image
 
-from newfound.deep.logs import Several, TensorBoard, draw_history
+from newfound.deep.logs import ProgressListener, Several, TensorBoard, draw_history
 from newfound.deep.records import Epoch, Listener
 
 event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
@@ -45,6 +48,33 @@ def read(folder):
         name: [(event.step, event.value) for event in events.Scalars(name)]
         for name in events.Tags()["scalars"]
     }
+
+
+# --- progress
+
+
+def test_progress_is_over_the_batches_of_all_epochs():
+    calls = []
+    listener = ProgressListener(lambda *given: calls.append(given))
+    listener.start(4, 1)
+    listener.batch(1, 1, 5)
+    listener.batch(3, 5, 5)
+    listener.epoch(record(3))
+    listener.say("Rehearsing")
+    listener.end()
+    assert calls == [
+        ("Training", 1, 4),
+        ("Training", 6, 20),
+        ("Training", 20, 20),
+        ("Rehearsing", 0, 0),
+    ]
+
+
+def test_listeners_need_no_torch():
+    program = "import sys, newfound.deep.logs, newfound.deep.records; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert loaded.returncode == 0, loaded.stderr
+    assert set(re.split(r"\s+", loaded.stdout)).isdisjoint(["torch", "timm", "tensorboard"])
 
 
 # --- TensorBoard

@@ -8,7 +8,6 @@ import torch
 from torch import nn
 from torch.nn.functional import normalize
 
-from newfound.deep.estep import Prototypes, Space
 from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
@@ -18,6 +17,7 @@ from newfound.deep.losses import (
     supervised_contrastive_loss,
 )
 from newfound.deep.method import Batch, Contrast, Method, PrototypicalContrast
+from newfound.deep.prototypes import Prototypes, Space
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import train
 

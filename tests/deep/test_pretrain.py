@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.checkpoint import BEST, LAST, load_checkpoint
 from newfound.deep.method import Contrast
 from newfound.deep.pretrain import pretrain
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import BEST, LAST, train
+from newfound.deep.trainer import train
 from newfound.errors import InputError
 
 

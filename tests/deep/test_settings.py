@@ -3,6 +3,7 @@
 import ast
 import json
 import math
+import pickle
 import re
 import subprocess
 import sys
@@ -14,42 +15,100 @@ from typing import Literal, get_args, get_origin, get_type_hints
 import pytest
 
 import newfound
-from newfound.deep.settings import Settings
+from newfound.deep.images.views import Views
+from newfound.deep.settings import Settings, ViewSettings
 from newfound.errors import InputError
 
-NAMES = [item.name for item in fields(Settings)]
+GROUPS = get_type_hints(Settings)
+FIELDS = [item for group in GROUPS.values() for item in fields(group)]
+NAMES = [item.name for item in FIELDS]
+#: What 0.1.0 wrote into checkpoints and result lines, in that order.
+WRITTEN = [
+    "model",
+    "weights",
+    "trainable",
+    "image_size",
+    "crop_min",
+    "crop_max",
+    "padding",
+    "flip",
+    "rotation",
+    "color_jitter",
+    "epochs",
+    "n_labelled_per_batch",
+    "n_unlabelled_per_batch",
+    "accumulate",
+    "learning_rate",
+    "momentum",
+    "weight_decay",
+    "weight_average",
+    "contrastive_temperature",
+    "supervised_weight",
+    "supervised_temperature",
+    "prototype_temperature",
+    "prototype_weight",
+    "target_temperature",
+    "size_weight",
+    "warmup_epochs",
+    "projection_head",
+    "n_components",
+    "n_components_init",
+    "acceptance",
+    "count_term",
+    "count_on",
+    "pca",
+    "n_directions",
+    "whiten",
+    "moves_every",
+    "moves_after_epoch",
+    "selection",
+    "validation_share",
+    "rehearse",
+    "seed",
+    "precision",
+    "devices",
+    "num_nodes",
+    "compile",
+    "token_cache",
+    "n_stored_views",
+]
 ROOT = Path(newfound.__file__).parent
 
 
 @lru_cache
 def reads_of_settings():
-    """Names that the loop or the command line takes from something called settings."""
+    """Names that the loop takes from settings or from one of their groups."""
     found = set()
-    for path in [*(ROOT / "deep").glob("*.py"), *ROOT.glob("cli*.py")]:
-        if path.name == "settings.py":
+    for path in (ROOT / "deep").rglob("*.py"):
+        if path.name in ("settings.py", "setting_groups.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                 owner = ast.unparse(node.value).split(".")[-1]
-                if owner == "settings":
+                if owner in ("settings", *GROUPS):
                     found.add(node.attr)
     return found
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - {item.name for item in fields(ViewSettings)}))
 def test_every_setting_is_read(name):
     assert name in reads_of_settings()
 
 
-@pytest.mark.parametrize("item", fields(Settings), ids=lambda item: item.name)
+def test_settings_of_views_are_read_by_views():
+    """`views_for` hands them over by name."""
+    assert {item.name for item in fields(ViewSettings)} < {item.name for item in fields(Views)}
+
+
+@pytest.mark.parametrize("item", FIELDS, ids=lambda item: item.name)
 def test_every_setting_has_a_default_and_a_line_of_help(item):
     assert item.default is not MISSING
     assert item.metadata["help"].endswith(".")
 
 
 def bad_values():
-    hints = get_type_hints(Settings)
-    for item in fields(Settings):
+    hints = {name: hint for name, hint, _, _ in Settings.options()}
+    for item in FIELDS:
         hint = hints[item.name]
         kinds = (hint,) if get_origin(hint) in (None, Literal) else get_args(hint)
         if get_origin(kinds[0]) is Literal:
@@ -127,11 +186,13 @@ def test_choices_are_listed():
 
 def test_defaults_are_those_of_the_paper_where_it_gives_them():
     settings = Settings()
-    assert settings.model == "vit_base_patch16_224.dino"
-    assert (settings.n_labelled_per_batch, settings.n_unlabelled_per_batch) == (64, 64)
-    assert (settings.learning_rate, settings.epochs) == (0.1, 200)
-    assert (settings.n_directions, settings.warmup_epochs) == (128, 20)
-    assert settings.n_components is None
+    optimiser = settings.optimiser
+    assert settings.network.model == "vit_base_patch16_224.dino"
+    assert (optimiser.n_labelled_per_batch, optimiser.n_unlabelled_per_batch) == (64, 64)
+    assert optimiser.batch_size == 128
+    assert (optimiser.learning_rate, optimiser.epochs) == (0.1, 200)
+    assert (settings.estep.n_directions, settings.losses.warmup_epochs) == (128, 20)
+    assert settings.estep.n_components is None
 
 
 def test_the_letter_of_the_paper():
@@ -150,27 +211,30 @@ def test_the_letter_of_the_paper():
         "size_weight": 0.0,
         "weight_average": 0.0,
     }
-    assert {name: getattr(paper, name) for name in letter} == letter
-    assert all(getattr(Settings(), name) != value for name, value in letter.items())
+    assert letter.items() <= paper.as_dict().items()
+    assert letter.items().isdisjoint(Settings().as_dict().items())
     assert Settings().to_the_letter() == paper
     changed = Settings.paper(epochs=3, pca="off")
-    assert (changed.epochs, changed.pca, changed.acceptance) == (3, "off", "literal")
+    assert (changed.estep.pca, changed.estep.acceptance) == ("off", "literal")
+    assert changed.optimiser.epochs == 3
 
 
 def test_pretraining_reads_no_label_and_takes_changes():
     settings = Settings.pretraining(epochs=2)
-    assert settings.supervised_weight == 0
-    assert (settings.weights, settings.epochs) == ("random", 2)
+    assert settings.losses.supervised_weight == 0
+    assert (settings.network.weights, settings.optimiser.epochs) == ("random", 2)
 
 
 def test_changes_leave_the_rest_and_the_original():
     settings = Settings(epochs=3)
     changed = settings.with_changes(seed=5)
-    assert (changed.epochs, changed.seed, settings.seed) == (3, 5, 0)
+    assert (changed.optimiser.epochs, changed.run.seed, settings.run.seed) == (3, 5, 0)
     with pytest.raises(InputError, match="pca"):
         settings.with_changes(pca="some")
     with pytest.raises(FrozenInstanceError):
-        settings.epochs = 4
+        settings.optimiser.epochs = 4
+    with pytest.raises(FrozenInstanceError):
+        settings.optimiser = changed.optimiser
 
 
 def test_an_unknown_setting_is_named_and_the_known_ones_are_listed():
@@ -181,7 +245,36 @@ def test_an_unknown_setting_is_named_and_the_known_ones_are_listed():
 def test_settings_go_to_json_and_back():
     settings = Settings.paper(epochs=7, n_components=4)
     assert Settings(**json.loads(json.dumps(settings.as_dict()))) == settings
-    assert list(settings.as_dict()) == NAMES
+    assert list(settings.as_dict()) == NAMES == WRITTEN
+
+
+def test_no_name_is_in_two_groups():
+    assert len(set(NAMES)) == len(NAMES) == 47
+    assert not set(NAMES) & set(GROUPS)
+
+
+def test_options_are_all_settings_with_their_defaults():
+    options = Settings.options()
+    assert [option.name for option in options] == NAMES
+    assert {option.name: option.default for option in options} == Settings().as_dict()
+    assert options[0].hint is str
+    assert options[0].help == "Name of the network in timm."
+
+
+def test_equal_settings_have_one_hash_and_a_repr_that_makes_them_again():
+    settings = Settings.paper(seed=3)
+    same, other = Settings.paper(seed=3), Settings.paper(seed=4)
+    assert settings == same != other
+    assert len({settings, same, other}) == 2
+    assert eval(repr(settings)) == settings
+    assert pickle.loads(pickle.dumps(settings)) == settings
+
+
+def test_a_name_that_is_no_setting_is_no_argument():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
+        Settings(epoch=3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'network'"):
+        Settings(network=Settings().network)
 
 
 def test_settings_need_no_torch():

@@ -7,32 +7,25 @@ import os
 import subprocess
 import sys
 from copy import deepcopy
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from newfound.deep import method, trainer
-from newfound.deep.checkpoint import load_checkpoint
-from newfound.deep.estep import Clusters
-from newfound.deep.gpc import features_of
+from newfound.deep import estep, final_mixture, holdout, method
+from newfound.deep.checkpoint import BEST, LAST, load_checkpoint
+from newfound.deep.holdout import hold_out
 from newfound.deep.images.batches import epoch_batches
 from newfound.deep.images.views import draw
 from newfound.deep.method import Method, PrototypicalContrast
+from newfound.deep.optimiser import cosine_rate
+from newfound.deep.partition import Clusters
 from newfound.deep.pretrain import pretrain
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import (
-    BEST,
-    LAST,
-    cosine,
-    hold_out,
-    make_optimiser,
-    train,
-    views_for,
-)
+from newfound.deep.trainer import train
 from newfound.errors import InputError
 
 # few pictures and few epochs: K is not what these tests are about
@@ -97,7 +90,7 @@ def assert_same_outcome(trained, other):
 @pytest.fixture
 def alike_sizes(monkeypatch):
     """Labels are taken to speak for categories of like sizes."""
-    monkeypatch.setattr(trainer, "sizes_are_alike", lambda *given: True)
+    monkeypatch.setattr(estep, "sizes_are_alike", lambda *given: True)
 
 
 class Interrupted(Exception):
@@ -248,9 +241,9 @@ def test_the_letter_of_the_paper_runs(digits, tmp_path, pca):
 def test_the_paper_splits_and_merges_after_the_epoch(digits, tmp_path, monkeypatch):
     calls = []
 
-    def watch(Z, codes, labels, settings, *, moves, **options):
-        calls.append((None if labels is None else int(labels.max()) + 1, moves, Z.copy()))
-        return original(Z, codes, labels, settings, moves=moves, **options)
+    def watch(Z, codes, labels, settings, round):
+        calls.append((None if labels is None else int(labels.max()) + 1, round.moves, Z.copy()))
+        return original(Z, codes, labels, settings, round)
 
     original = method.find_clusters
     monkeypatch.setattr(method, "find_clusters", watch)
@@ -282,7 +275,7 @@ def test_only_the_last_part_of_a_network_is_trained_and_stored(digits, tmp_path)
     }
     assert names <= stored
     assert len(names) < len(list(trained.network.parameters()))
-    before = run(digits, tmp_path / "other", replace(settings, learning_rate=0.0, epochs=1))
+    before = run(digits, tmp_path / "other", settings.with_changes(learning_rate=0.0, epochs=1))
     for (name, value), old in zip(
         trained.network.named_parameters(), before.network.parameters(), strict=True
     ):
@@ -292,7 +285,7 @@ def test_only_the_last_part_of_a_network_is_trained_and_stored(digits, tmp_path)
 def test_kept_inputs_change_no_bit(digits, tmp_path):
     settings = small(model="test_vit", image_size=16, trainable="last")
     outcomes = [
-        run(digits, tmp_path / str(kept), replace(settings, token_cache=kept))
+        run(digits, tmp_path / str(kept), settings.with_changes(token_cache=kept))
         for kept in (True, False)
     ]
     assert_same_outcome(*outcomes)
@@ -312,7 +305,7 @@ def test_pretraining_needs_no_label_and_finds_no_category(digits, tmp_path):
     assert trained.features.shape == (112, 96)
     assert trained.history[-1].loss < trained.history[0].loss
     # nothing uses a mean of the weights: the result is that of the last step
-    assert settings.weight_average > 0
+    assert settings.optimiser.weight_average > 0
     tensors, _ = load_checkpoint(tmp_path / LAST)
     assert not [name for name in tensors if name.startswith("average.")]
     for name, value in trained.network.state_dict().items():
@@ -348,7 +341,7 @@ def features_with(trained, digits, weights):
     """Features of the pictures with other weights in the network."""
     network = deepcopy(trained.network)
     network.load_state_dict(weights, strict=False)
-    return features_of(replace(trained, network=network), digits.pixels)
+    return replace(trained, network=network).encoder.features(digits.pixels)
 
 
 def test_a_checkpoint_to_go_on_from_has_the_mean_of_each_weight(undisturbed):
@@ -388,8 +381,8 @@ def test_the_e_step_sees_the_features_of_the_averaged_weights(digits, tmp_path, 
         seen.append(original(extractor))
         return seen[-1]
 
-    original = trainer.Extractor.features
-    monkeypatch.setattr(trainer.Extractor, "features", watch)
+    original = estep.Extractor.features
+    monkeypatch.setattr(estep.Extractor, "features", watch)
     trained = run(digits, tmp_path, settings)
     expected = features_with(trained, digits, means)
     np.testing.assert_allclose(seen[0].numpy(), expected, rtol=1e-4, atol=1e-5)
@@ -440,8 +433,8 @@ def test_the_rows_of_a_batch_are_in_the_balanced_components(
         made.append((given, original(*given)))
         return made[-1][1]
 
-    original = trainer.balance
-    monkeypatch.setattr(trainer, "balance", watch)
+    original = estep.fit_expected_sizes
+    monkeypatch.setattr(estep, "fit_expected_sizes", watch)
     settings = small(epochs=1, selection="last")
     method = UsualBatches(settings)
     run(digits, tmp_path, settings, method=method)
@@ -456,12 +449,12 @@ def test_the_rows_of_a_batch_are_in_the_balanced_components(
 def test_sizes_are_left_alone_where_known_classes_are_absent(
     digits, tmp_path, monkeypatch, n_absent, alike_sizes
 ):
-    original = trainer.count_categories
+    original = estep.count_categories
 
     def count(*given, **options):
         return dataclasses.replace(original(*given, **options), n_absent=n_absent)
 
-    monkeypatch.setattr(trainer, "count_categories", count)
+    monkeypatch.setattr(estep, "count_categories", count)
     settings = small(epochs=1, selection="last", count_on="start")
     method = UsualBatches(settings)
     trained = run(digits, tmp_path, settings, method=method)
@@ -470,7 +463,7 @@ def test_sizes_are_left_alone_where_known_classes_are_absent(
 
 
 def test_sizes_are_left_alone_where_labels_do_not_speak_for_them(digits, tmp_path, monkeypatch):
-    monkeypatch.setattr(trainer, "sizes_are_alike", lambda *given: False)
+    monkeypatch.setattr(estep, "sizes_are_alike", lambda *given: False)
     settings = small(epochs=1, selection="last")
     method = UsualBatches(settings)
     trained = run(digits, tmp_path, settings, method=method)
@@ -490,7 +483,9 @@ def test_the_rehearsal_looks_for_k_and_for_sizes_as_the_run_did(
     digits, tmp_path, monkeypatch, alike_sizes, changes, expect_sizes
 ):
     seen = []
-    monkeypatch.setattr(trainer, "rehearse", lambda mixture, *given, **more: seen.append(mixture))
+    monkeypatch.setattr(
+        final_mixture, "rehearse", lambda mixture, *given, **more: seen.append(mixture)
+    )
     run(digits, tmp_path, small(epochs=1, selection="last", rehearse=True, **changes))
     assert [mixture.n_components for mixture in seen] == [None]  # not the K that was found
     assert [mixture.expect_sizes for mixture in seen] == [expect_sizes]
@@ -700,7 +695,7 @@ def test_how_the_work_is_spread_does_not_make_it_another_run(digits, undisturbed
 @pytest.mark.parametrize("content", [b"", b"something else"])
 def test_another_file_under_the_name_of_the_checkpoint_is_refused(digits, tmp_path, content):
     (tmp_path / LAST).write_bytes(content)
-    with pytest.raises(InputError, match="is no checkpoint"):
+    with pytest.raises(InputError, match="is not a checkpoint"):
         run(digits, tmp_path)
     assert (tmp_path / LAST).read_bytes() == content
 
@@ -815,29 +810,10 @@ def test_labels_of_another_length_are_refused(digits, tmp_path):
 # --- held-out labels and selection
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
-def test_a_share_of_each_class_is_held_out_and_never_all_of_one(share):
-    sizes = [1, 2, 3, 10, 100]
-    codes = np.random.default_rng(0).permutation(np.repeat([-1, 0, 1, 2, 3, 4], [50, *sizes]))
-    held_out = hold_out(codes, share, seed=0)
-    assert not held_out[codes == -1].any()
-    for code, size in enumerate(sizes):
-        n_held = held_out[codes == code].sum()
-        assert n_held < size
-        assert n_held == min(round(share * size), size - 1)
-    np.testing.assert_array_equal(hold_out(codes, share, seed=0), held_out)
-    if 0 < share < 1:
-        assert (hold_out(codes, share, seed=1) != held_out).any()
-
-
-def test_nothing_is_held_out_without_labels():
-    assert not hold_out(np.full(5, -1), 0.5, seed=0).any()
-
-
 @pytest.mark.parametrize("count_on", ["now", "start"])
 def test_held_out_labels_have_no_say_in_training(digits, tmp_path, monkeypatch, count_on):
     held_out = hold_out(digits.y, 0.3, seed=0)
-    monkeypatch.setattr(trainer, "hold_out", lambda *_: held_out)
+    monkeypatch.setattr(holdout, "hold_out", lambda *_: held_out)
     other = digits.y.copy()
     other[held_out] = (other[held_out] + 1) % 5  # all wrong
     settings = small(warmup_epochs=10, count_on=count_on)  # the end is what is selected
@@ -874,7 +850,7 @@ def test_held_out_rows_are_unlabelled_rows_to_the_method_and_to_the_mixture(
     digits, tmp_path, monkeypatch
 ):
     settings = small()
-    held_out = hold_out(digits.y, settings.validation_share, settings.seed)
+    held_out = hold_out(digits.y, settings.run.validation_share, settings.run.seed)
     assert held_out.sum() >= 5
     seen = watch_codes(monkeypatch)
     method = Usual(settings)
@@ -898,7 +874,7 @@ def test_without_selection_nothing_is_held_out(digits, tmp_path, monkeypatch):
 def select(digits, folder, monkeypatch, good_epochs, *, warmup_epochs, listener=None):
     """A run in which the held-out rows are in their class in some epochs only."""
     settings = small(selection="validation", warmup_epochs=warmup_epochs)
-    held_out = hold_out(digits.y, settings.validation_share, settings.seed)
+    held_out = hold_out(digits.y, settings.run.validation_share, settings.run.seed)
     epochs = iter(range(100))
 
     def accuracy(_, codes, rows):
@@ -1041,7 +1017,7 @@ def test_a_step_is_the_learning_rate_times_the_mean_gradient(digits, tmp_path, a
     method = Downhill(settings)
     trained = run(digits, tmp_path, settings, method=method)
     per_epoch = N_STEPS // accumulate
-    rates = [0.1, cosine(1, 2, 0.1)]
+    rates = [0.1, cosine_rate(1, 2, 0.1)]
     expected = [-rates[0] * n for n in n_steps]
     expected += [-rates[0] * per_epoch - rates[1] * n for n in n_steps]
     np.testing.assert_allclose(method.numbers, expected, rtol=1e-5, atol=1e-7)
@@ -1072,7 +1048,7 @@ def test_the_mean_is_over_the_steps_of_the_optimiser(digits, tmp_path, accumulat
     trained = run(digits, tmp_path, settings, method=method)
     number = mean = 0.0
     n_steps = 0
-    for rate in (0.1, cosine(1, 2, 0.1)):
+    for rate in (0.1, cosine_rate(1, 2, 0.1)):
         for _ in range(math.ceil(N_STEPS / accumulate)):
             number -= rate
             delta = min(decay, (1 + n_steps) / (10 + n_steps))
@@ -1090,44 +1066,6 @@ def test_batches_that_are_left_are_not_carried_into_the_next_epoch(digits, tmp_p
     numbers = method.numbers
     assert numbers[0] == numbers[1] == numbers[2] > numbers[3] > numbers[4]
     assert numbers[4] == numbers[5] == numbers[6] > numbers[7]
-
-
-def test_the_cosine_falls_to_a_thousandth():
-    rates = [cosine(epoch, 10, 0.1) for epoch in range(11)]
-    assert rates[0] == pytest.approx(0.1)
-    assert rates[5] == pytest.approx(0.05005)
-    assert rates[10] == pytest.approx(1e-4)
-    assert rates == sorted(rates, reverse=True)
-
-
-def test_decay_is_on_matrices_only_and_frozen_weights_have_no_part(digits, tmp_path):
-    network = nn.Sequential(nn.Conv2d(3, 4, 1), nn.BatchNorm2d(4), nn.Linear(4, 2))
-    network[0].requires_grad_(False)
-    optimiser = make_optimiser(network, Settings(weight_decay=0.3, momentum=0.7))
-    decays = {
-        id(value): group["weight_decay"]
-        for group in optimiser.param_groups
-        for value in group["params"]
-    }
-    expected = {id(value): 0.0 for value in network[1].parameters()}
-    expected |= {id(network[2].weight): 0.3, id(network[2].bias): 0.0}
-    assert decays == expected
-    assert {group["momentum"] for group in optimiser.param_groups} == {0.7}
-
-
-def test_views_have_the_settings_of_their_names():
-    changes = {
-        "image_size": 19,
-        "crop_min": 0.3,
-        "crop_max": 0.7,
-        "padding": 0.2,
-        "flip": False,
-        "rotation": 12.0,
-        "color_jitter": 0.4,
-    }
-    views = views_for(Settings(**changes), (0.1, 0.2, 0.3), (0.4, 0.5, 0.6))
-    given = {**changes, "mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}
-    assert {field.name: getattr(views, field.name) for field in fields(views)} == given
 
 
 # --- several processes

@@ -178,7 +178,6 @@ def test_progress_names_the_steps(root, tmp_path):
     train_on(
         root,
         tmp_path / "run",
-        SMALL.with_changes(epochs=1),
         progress=lambda *step: steps.append(step),
     )
     assert ("Decoding", N + 1, N + 1) in steps

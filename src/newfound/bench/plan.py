@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -45,11 +45,11 @@ def bench_settings(dataset: str, model: str | None = None) -> Settings:
     Settings
         The last epoch counts, all labels are used for training; 200 epochs, 80 for digits.
     """
-    if dataset == "digits" and model in (None, DIGITS.model):
+    if dataset == "digits" and model in (None, DIGITS.network.model):
         return DIGITS.with_changes(rehearse=False, epochs=80)
     base = Settings(selection="last", rehearse=False)
     base = base if model is None else base.with_changes(model=model)
-    if dataset in ("cifar10", "cifar100") and base.model.startswith("resnet"):
+    if dataset in ("cifar10", "cifar100") and base.network.model.startswith("resnet"):
         return base.with_changes(**SMALL)
     return base
 
@@ -77,13 +77,12 @@ def make_case(method: str, dataset: str, settings: Settings, **options: Any) -> 
     pca = options.pop("pca", None)
     pretraining = options.pop("pretraining", None)
     if pretraining is None:
-        pretraining = "none" if settings.weights == "random" else "ImageNet"
-    base = bench_settings(dataset, settings.model)
+        pretraining = "none" if settings.network.weights == "random" else "ImageNet"
+    base = bench_settings(dataset, settings.network.model).as_dict()
     changes = {
-        item.name: getattr(settings, item.name)
-        for item in fields(Settings)
-        if item.name not in _NOT_CHANGES
-        and getattr(settings, item.name) != getattr(base, item.name)
+        name: value
+        for name, value in settings.as_dict().items()
+        if name not in _NOT_CHANGES and value != base[name]
     }
     if n_starts != 100 and cls.learns_without_k:
         changes["n_starts"] = n_starts
@@ -92,11 +91,11 @@ def make_case(method: str, dataset: str, settings: Settings, **options: Any) -> 
     case = Case(
         method,
         name,
-        seed=settings.seed,
+        seed=settings.run.seed,
         pca=cls.uses_pca and (cls.pca_by_default if pca is None else pca),
-        epochs=settings.epochs if cls.learns else 0,
-        model=settings.model,
-        weights=weights_id(settings.weights),
+        epochs=settings.optimiser.epochs if cls.learns else 0,
+        model=settings.network.model,
+        weights=weights_id(settings.network.weights),
         pretraining=pretraining,
         changes=changes,
         **options,
@@ -199,11 +198,11 @@ def start_file(dataset: str, split: Split, settings: Settings, work: Path) -> Pa
         Folder of all runs.
     """
     shape = {
-        "model": settings.model,
-        "weights": weights_id(settings.weights),
-        "size": settings.image_size,
-        "crop": settings.crop_max,
-        "seed": settings.seed,
+        "model": settings.network.model,
+        "weights": weights_id(settings.network.weights),
+        "size": settings.network.image_size,
+        "crop": settings.views.crop_max,
+        "seed": settings.run.seed,
         "split": split.checksum,
     }
     return work / f"start-{dataset}-{_key(shape)}.npy"

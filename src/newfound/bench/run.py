@@ -195,12 +195,12 @@ def _search(X: npt.NDArray[Any], split: Split, settings: Settings, start: Path) 
     """K^n by Brent's search on the features before training; looked up if it was done before."""
     if X.ndim == 2:  # other features of the same rows have the same split
         content = hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]
-        start = start.with_name(f"start-{content}-{split.checksum}-{settings.seed}.npy")
+        start = start.with_name(f"start-{content}-{split.checksum}-{settings.run.seed}.npy")
     file = start.with_name(start.name.replace("start-", "brent-")).with_suffix(".json")
     if file.exists():
         return int(read_json(file)["n_novel"])
     Z = X if X.ndim == 2 else start_features(X, settings, start)
-    n_novel = brent_search(Z, split.y, random_state=settings.seed)
+    n_novel = brent_search(Z, split.y, random_state=settings.run.seed)
     write_json(file, {"n_novel": n_novel})
     return n_novel
 
@@ -240,7 +240,7 @@ def _checkpoint(method: BenchMethod) -> str:
     if not method.history_:
         return "no training"
     # without an E-step there is nothing to compare epochs by: the last one counts anyway
-    compares = method.settings.selection == "validation" and bool(_by_epoch(method.history_))
+    compares = method.settings.run.selection == "validation" and bool(_by_epoch(method.history_))
     return "best on held-out labels" if compares else "last epoch"
 
 

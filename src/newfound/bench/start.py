@@ -12,9 +12,9 @@ from newfound.arrays import Floats
 from newfound.deep.engine import start_engine
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.images.feed import Feed
+from newfound.deep.images.views import views_for
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import views_for
 from newfound.files import whole_file
 from newfound.mixture.projection import Projection, unit_rows
 
@@ -41,12 +41,15 @@ def start_features(
     if file is not None and file.exists():
         kept: Floats = np.load(file, allow_pickle=False)
         return kept
-    fabric = start_engine(settings)
-    torch.manual_seed(settings.seed)  # of weights that are random
+    fabric = start_engine(settings.run, settings.optimiser.batch_size)
+    torch.manual_seed(settings.run.seed)  # of weights that are random
     backbone = load_backbone(
-        settings.model, settings.weights, image_size=settings.image_size, trainable="all"
+        settings.network.model,
+        settings.network.weights,
+        image_size=settings.network.image_size,
+        trainable="all",
     ).to(fabric.device)
-    views = views_for(settings, backbone.mean, backbone.std)
+    views = views_for(backbone, settings.views)
     extractor = Extractor(backbone, views, Feed(pixels, fabric.device), fabric, keep_inputs=False)
     features = extractor.features().cpu().numpy()
     if file is not None:
@@ -70,6 +73,6 @@ def to_cluster(X: Floats, settings: Settings) -> Floats:
     ndarray of shape (n, q) or (n, d)
         What k-means measures distances in.
     """
-    if settings.pca == "off":
+    if settings.estep.pca == "off":
         return unit_rows(X)
-    return Projection(settings.n_directions).fit(X).transform(X)
+    return Projection(settings.estep.n_directions).fit(X).transform(X)

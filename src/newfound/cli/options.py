@@ -6,9 +6,8 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 
@@ -54,18 +53,18 @@ def with_settings(
 
     def add_options(command: Callable[..., None]) -> Callable[..., None]:
         own = list(inspect.signature(command, eval_str=True).parameters.values())
-        hints = get_type_hints(Settings)
+        defaults = base.as_dict()
         added = [
             inspect.Parameter(
                 item.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                default=getattr(base, item.name),
+                default=defaults[item.name],
                 annotation=Annotated[
-                    _option_type(hints[item.name]),
-                    typer.Option(help=_option_help(item.metadata["help"], hints[item.name])),
+                    _option_type(item.hint),
+                    typer.Option(help=_option_help(item.help, item.hint)),
                 ],
             )
-            for item in fields(Settings)
+            for item in Settings.options()
             if item.name not in without
         ]
         parameters = [p for p in own if p.kind is not inspect.Parameter.VAR_KEYWORD]

@@ -57,14 +57,14 @@ class WeightAverage:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """Put the mean in the place of the weights, and the weights back afterwards."""
-        self.take_over()
+        self.swap()
         try:
             yield
         finally:
-            self.take_over()
+            self.swap()
 
     @torch.no_grad()
-    def take_over(self) -> None:
+    def swap(self) -> None:
         """Exchange the mean and the weights."""
         for name, mean in self._mean.items():
             now = self._now[name]

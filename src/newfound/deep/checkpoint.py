@@ -1,22 +1,35 @@
-"""Checkpoints: one safetensors file, with everything that is no tensor as JSON in its header.
+"""Checkpoints: a training that is stopped at any moment resumes to the same bits.
 
-A file appears under its name only when it is whole, so that a kill at any moment leaves the last
-good one. Nothing is ever unpickled.
+A checkpoint is one safetensors file; whatever is not a tensor is JSON in its header. A file gets
+its name only when it is complete, so a kill leaves the last good one. Nothing is ever unpickled.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from newfound.arrays import Ints
+from newfound.deep.records import Epoch
+from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.files import write_atomically
+from newfound.mixture.counting.count import CategoryCount
 
+if TYPE_CHECKING:
+    from newfound.deep.setup import TrainingSetup
+
+#: Names of the two checkpoints in a run folder: after the last epoch, and of the best epoch.
+LAST, BEST = "last.safetensors", "best.safetensors"
 #: Key of the JSON text in the header.
 _HEADER = "newfound"
 
@@ -29,11 +42,11 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any
     path : Path
         Ends in ``.safetensors``.
     tensors : dict of Tensor
-        By name.
+        Tensors by name.
     state : dict
-        What JSON can hold.
+        Values that JSON can hold.
     """
-    # clones: two names for one storage, and views of a larger one, are not allowed in the file
+    # clones: safetensors refuses two names for one storage, and views of a larger one
     plain = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
     write_atomically(path, save(plain, metadata={_HEADER: json.dumps(state)}))
 
@@ -49,7 +62,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Returns
     -------
     tensors : dict of Tensor
-        By name, on the CPU.
+        Tensors by name, on the CPU.
     state : dict
         The plain values.
     """
@@ -58,14 +71,224 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             header = (file.metadata() or {}).get(_HEADER)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
-        raise InputError(f"{path} is no checkpoint ({error}). Remove it to start again.") from error
+        raise InputError(
+            f"{path} is not a checkpoint ({error}). Remove it to start again."
+        ) from error
     if header is None:
         raise InputError(f"{path} was not written by newfound. Choose another run folder.")
     return tensors, json.loads(header)
 
 
+# ------------------------------------------------------------------------------ the state of a run
+
+
+@dataclass
+class TrainingState:
+    """What a run carries from epoch to epoch beside the weights.
+
+    Attributes
+    ----------
+    epoch : int
+        The next epoch.
+    labels : ndarray of shape (n,) or None
+        Component of each image.
+    count : CategoryCount or None
+        The count in the features before training.
+    history : list of Epoch
+        One record for each epoch so far.
+    best_accuracy, best_epoch : float and int
+        Of the best epoch so far on held-out labels; -1 if there is none.
+    """
+
+    epoch: int = 0
+    labels: Ints | None = None
+    count: CategoryCount | None = None
+    history: list[Epoch] = field(default_factory=list)
+    best_accuracy: float = -1.0
+    best_epoch: int = -1
+
+    @classmethod
+    def from_checkpoint(cls, tensors: dict[str, Tensor], plain: dict[str, Any]) -> TrainingState:
+        """The state that a checkpoint holds.
+
+        Parameters
+        ----------
+        tensors : dict of Tensor
+            Tensors of the checkpoint.
+        plain : dict
+            Its other values.
+        """
+        count = plain["count"]
+        if count is not None:  # JSON has no tuples
+            count = CategoryCount(**{**count, "interval": tuple(count["interval"])})
+        return cls(
+            epoch=plain["epoch"],
+            labels=tensors["labels"].numpy() if "labels" in tensors else None,
+            count=count,
+            history=[Epoch(**record) for record in plain["history"]],
+            best_accuracy=plain["best_accuracy"],
+            best_epoch=plain["best_epoch"],
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but the labels, which are a tensor."""
+        return {
+            "epoch": self.epoch,
+            "history": [asdict(record) for record in self.history],
+            "count": None if self.count is None else asdict(self.count),
+            "best_accuracy": self.best_accuracy,
+            "best_epoch": self.best_epoch,
+        }
+
+
+class Checkpoints:
+    """The checkpoints in a run folder.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    setup : TrainingSetup
+        Whose weights are written and restored.
+    identity : dict
+        What `run_identity` returned: a checkpoint of another run is refused.
+    """
+
+    def __init__(self, folder: Path, setup: TrainingSetup, identity: dict[str, Any]) -> None:
+        self._folder, self._setup, self._identity = folder, setup, identity
+
+    def save_last(self, state: TrainingState) -> None:
+        """Write all that is needed to resume, and the line of each epoch so far.
+
+        Parameters
+        ----------
+        state : TrainingState
+            After an epoch.
+        """
+        slots = self._setup.optimiser.state
+        momentum = {
+            f"momentum.{name}": slots[value]["momentum_buffer"]
+            for name, value in self._setup.network.named_parameters()
+            if slots.get(value, {}).get("momentum_buffer") is not None
+        }
+        self._save(LAST, state, self._setup.average.tensors | momentum)
+        if self._setup.fabric.is_global_zero:
+            lines = "".join(json.dumps(asdict(record)) + "\n" for record in state.history)
+            write_atomically(self._folder / "epochs.jsonl", lines.encode())
+
+    def save_best(self, state: TrainingState) -> None:
+        """Write the present weights as those of the best epoch so far.
+
+        Parameters
+        ----------
+        state : TrainingState
+            Before an epoch.
+        """
+        self._save(BEST, state, {})
+
+    def _save(self, name: str, state: TrainingState, more: dict[str, Tensor]) -> None:
+        if not self._setup.fabric.is_global_zero:
+            return
+        tensors = self._setup.weights() | more
+        if state.labels is not None:
+            tensors["labels"] = torch.from_numpy(state.labels)
+        save_checkpoint(self._folder / name, tensors, state.as_json() | self._identity)
+
+    def resume(self) -> TrainingState:
+        """Restore the last checkpoint, if there is one.
+
+        Returns
+        -------
+        TrainingState
+            Of the checkpoint, or of a run that has not begun.
+
+        Raises
+        ------
+        InputError
+            If the checkpoint belongs to a run with other settings or data.
+        """
+        path = self._folder / LAST
+        if not path.exists():
+            return TrainingState()
+        tensors, plain = load_checkpoint(path)
+        for part in ("settings", "data"):
+            difference = differences(plain[part], self._identity[part])
+            if difference:
+                raise InputError(
+                    f"{self._folder} holds a run with other {part}: {difference}. Choose another "
+                    "folder, or remove this one to start again."
+                )
+        self._setup.set_weights(tensors)
+        self._setup.average.load(tensors)
+        for name, value in self._setup.network.named_parameters():
+            if f"momentum.{name}" in tensors:
+                buffer = tensors[f"momentum.{name}"].to(value.device)
+                self._setup.optimiser.state[value]["momentum_buffer"] = buffer
+        return TrainingState.from_checkpoint(tensors, plain)
+
+    def restore_best(self) -> tuple[int, Ints]:
+        """Restore the weights of the best epoch.
+
+        Returns
+        -------
+        epoch : int
+            After how many epochs they were taken.
+        labels : ndarray of shape (n,)
+            Component of each image then.
+        """
+        tensors, plain = load_checkpoint(self._folder / BEST)
+        self._setup.set_weights(tensors)
+        return plain["epoch"], tensors["labels"].numpy()
+
+
+def run_identity(
+    settings: Settings, codes: Ints, *, fingerprint: str, method: str
+) -> dict[str, Any]:
+    """All that the result of a run depends on; compared before a run is resumed.
+
+    Parameters
+    ----------
+    settings : Settings
+        Those that only spread the work over devices and memory are left out.
+    codes : ndarray of shape (n,)
+        Known class of each row or -1.
+    fingerprint : str
+        Identity of the images.
+    method : str
+        Name of the method.
+
+    Returns
+    -------
+    dict
+        With the parts ``settings`` and ``data``.
+    """
+    spread = {"devices", "num_nodes", "compile", "token_cache"}
+    return {
+        "settings": {
+            name: value for name, value in settings.as_dict().items() if name not in spread
+        },
+        "data": {
+            "images": fingerprint,
+            "n_rows": len(codes),
+            "labels": hashlib.sha256(np.ascontiguousarray(codes).tobytes()).hexdigest()[:16],
+            "method": method,
+        },
+    }
+
+
 def differences(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """What differs between two sets of settings, in words; empty if nothing does."""
+    """What differs between two dicts, in words.
+
+    Parameters
+    ----------
+    before, now : dict
+        Values by name; a name that is missing counts as None.
+
+    Returns
+    -------
+    str
+        Name, old and new value of each difference; empty if there is none.
+    """
     names = sorted(set(before) | set(now))
     return ", ".join(
         f"{name} was {before.get(name)!r} and is {now.get(name)!r}"

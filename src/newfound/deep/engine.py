@@ -11,17 +11,19 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from newfound.arrays import Ints
-from newfound.deep.settings import Settings
+from newfound.deep.settings import RunSettings
 from newfound.errors import InputError
 
 
-def start_engine(settings: Settings) -> Fabric:
+def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
     """Open the devices that the settings ask for; under torchrun, join the other processes.
 
     Parameters
     ----------
-    settings : Settings
+    settings : RunSettings
         Precision, devices and nodes.
+    batch_size : int
+        Images in a batch, which all processes share.
 
     Returns
     -------
@@ -44,10 +46,9 @@ def start_engine(settings: Settings) -> Fabric:
         precision=precision,
     )
     fabric.launch()
-    size = settings.n_labelled_per_batch + settings.n_unlabelled_per_batch
-    if size % fabric.world_size:
+    if batch_size % fabric.world_size:
         raise InputError(
-            f"A batch of {size} images does not divide among {fabric.world_size} processes; "
+            f"A batch of {batch_size} images does not divide among {fabric.world_size} processes; "
             "change n_labelled_per_batch or n_unlabelled_per_batch."
         )
     return fabric

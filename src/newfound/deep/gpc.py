@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from newfound.arrays import Doubles, Floats, Ints, LabelsLike
 from newfound.deep.images.cache import cache_pictures
-from newfound.deep.images.feed import Feed
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import Trained, train
+from newfound.deep.trained import Trained
+from newfound.deep.trainer import train
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
 
@@ -109,7 +108,7 @@ class GPC:
         """Features of images, shape (n, d)."""
         with tempfile.TemporaryDirectory() as temporary:
             pixels, _ = self._pixels(X, Path(temporary))
-            return features_of(self.trained_, pixels)
+            return self.trained_.encoder.features(pixels)
 
     def predict(self, X: Images) -> Ints:
         """Category of each image, by the nearest prototype."""
@@ -137,7 +136,7 @@ class GPC:
 
 def stored_size(settings: Settings) -> int:
     """Side at which pictures are stored, so that the largest window fills the network's input."""
-    return round(settings.image_size / settings.crop_max)
+    return round(settings.network.image_size / settings.views.crop_max)
 
 
 def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
@@ -161,21 +160,6 @@ def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
             f"{given}. Give paths to have them cut to a square."
         )
     return np.ascontiguousarray(X)
-
-
-@torch.no_grad()
-def features_of(trained: Trained, pixels: npt.NDArray[np.uint8], chunk: int = 64) -> Floats:
-    """Features of the middle views of images, shape (n, d), a chunk at a time."""
-    backbone = trained.network.backbone.eval()
-    device = next(backbone.parameters()).device
-    chunks = [
-        np.arange(start, min(start + chunk, len(pixels))) for start in range(0, len(pixels), chunk)
-    ]
-    parts = [
-        backbone(trained.views.centre(images)).float().cpu().numpy()
-        for images in Feed(pixels, device).batches(chunks)
-    ]
-    return np.concatenate(parts)
 
 
 def _mixture_of(trained: Trained) -> SplitMergeMixture:

@@ -1,4 +1,7 @@
-"""What can be looked at during and after training: TensorBoard, and a plot at the end."""
+"""Listeners of a training: progress for a person, TensorBoard, and a plot at the end.
+
+This module loads torch only when TensorBoard is used.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,56 @@ from typing import Any
 
 from newfound.deep.records import Epoch, Listener
 from newfound.errors import require
+from newfound.progress import Progress
+
+
+class ProgressListener(Listener):
+    """Turns the events of a training into calls of a progress function.
+
+    Parameters
+    ----------
+    progress : callable
+        Called with the step, how much of it is done, and how much there is in all; 0 of 0 where
+        that is unknown.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._n_epochs = 1
+        self._numbers = ""  # those of the last epoch, shown beside the step
+
+    def start(self, n_epochs: int, first_epoch: int) -> None:
+        """Report the epochs: how many batches there are is not known yet."""
+        self._n_epochs = n_epochs
+        self._progress("Training", first_epoch, n_epochs)
+
+    def batch(self, epoch: int, n_done: int, n_batches: int) -> None:
+        """Report the batches of all epochs."""
+        done, total = epoch * n_batches + n_done, self._n_epochs * n_batches
+        self._progress(f"Training{self._numbers}", done, total)
+
+    def epoch(self, record: Epoch) -> None:
+        """Remember the numbers of the epoch for the next reports."""
+        numbers = [f"loss {record.loss:.3f}"]
+        if record.n_components is not None:
+            numbers.append(f"K {record.n_components}")
+        if record.accuracy is not None:
+            numbers.append(f"labelled accuracy {record.accuracy:.1%}")
+        numbers.append(f"{record.images_per_second:,.0f} images/s")
+        self._numbers = "".join(f" · {number}" for number in numbers)
+
+    def say(self, text: str) -> None:
+        """Report a step without a length."""
+        self._progress(text, 0, 0)
 
 
 class TensorBoard(Listener):
-    """Writes every number of every epoch for TensorBoard.
+    """Writes the numbers of every epoch for TensorBoard.
 
     Parameters
     ----------
     folder : Path
-        Where TensorBoard is to look.
+        Folder that TensorBoard is to read.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -26,7 +70,7 @@ class TensorBoard(Listener):
         self._writer: Any = None
 
     def start(self, n_epochs: int, first_epoch: int) -> None:
-        """Open the log; what an interrupted run wrote from `first_epoch` on is dropped."""
+        """Open the log; lines of an interrupted run from `first_epoch` on are dropped."""
         from torch.utils.tensorboard import SummaryWriter
 
         self._writer = SummaryWriter(str(self._folder), purge_step=first_epoch)
@@ -44,39 +88,39 @@ class TensorBoard(Listener):
 
 
 class Several(Listener):
-    """Passes everything on to several listeners.
+    """Passes every event on to several listeners.
 
     Parameters
     ----------
     listeners : sequence of Listener
-        Told in this order.
+        Called in this order.
     """
 
     def __init__(self, listeners: Sequence[Listener]) -> None:
         self._listeners = listeners
 
     def start(self, n_epochs: int, first_epoch: int) -> None:
-        """Tell all."""
+        """Pass it on."""
         for listener in self._listeners:
             listener.start(n_epochs, first_epoch)
 
     def batch(self, epoch: int, n_done: int, n_batches: int) -> None:
-        """Tell all."""
+        """Pass it on."""
         for listener in self._listeners:
             listener.batch(epoch, n_done, n_batches)
 
     def epoch(self, record: Epoch) -> None:
-        """Tell all."""
+        """Pass it on."""
         for listener in self._listeners:
             listener.epoch(record)
 
     def say(self, text: str) -> None:
-        """Tell all."""
+        """Pass it on."""
         for listener in self._listeners:
             listener.say(text)
 
     def end(self) -> None:
-        """Tell all."""
+        """Pass it on."""
         for listener in self._listeners:
             listener.end()
 
@@ -87,12 +131,12 @@ def draw_history(history: Sequence[Epoch], path: Path) -> None:
     Parameters
     ----------
     history : sequence of Epoch
-        As in ``epochs.jsonl``.
+        Records, as in ``epochs.jsonl``.
     path : Path
-        Of the picture; its ending says the format.
+        The picture to write; the suffix sets its format.
     """
     require("matplotlib", "train")
-    from matplotlib.figure import Figure  # without pyplot: no screen, no global state
+    from matplotlib.figure import Figure  # not pyplot, which needs a screen and has global state
 
     panels = [
         ("n_components", "categories K"),

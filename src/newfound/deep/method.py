@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
-from newfound.deep.estep import Clusters, Prototypes, find_clusters
 from newfound.deep.losses import (
     contrastive_loss,
     pcl_weight,
@@ -20,7 +19,9 @@ from newfound.deep.losses import (
     supervised_contrastive_loss,
 )
 from newfound.deep.network.head import ProjectionHead
-from newfound.deep.settings import Settings
+from newfound.deep.partition import Clusters, Round, find_clusters
+from newfound.deep.prototypes import Prototypes
+from newfound.deep.settings import LossSettings, Settings
 from newfound.mixture.counting.count import CategoryCount
 
 
@@ -96,7 +97,7 @@ class Method(ABC):
         count: CategoryCount | None,
     ) -> Clusters:
         """The E-step's partition, by default the mixture's; see `find_clusters`."""
-        return find_clusters(X, codes, labels, self.settings, moves=moves, seed=seed, count=count)
+        return find_clusters(X, codes, labels, self.settings.estep, Round(moves, seed, count))
 
 
 class PrototypicalContrast(Method):
@@ -108,26 +109,26 @@ class PrototypicalContrast(Method):
 
     def head(self, n_features: int) -> nn.Module:
         """MLP, or nothing as in the paper."""
-        return ProjectionHead(n_features) if self.settings.projection_head else nn.Identity()
+        return ProjectionHead(n_features) if self.settings.losses.projection_head else nn.Identity()
 
     def loss(self, batch: Batch) -> Tensor:
         """Eq. 3, both views by turns."""
-        loss = mixed_contrast(batch.h, batch.codes, self.settings)
-        weight = self.settings.prototype_weight
-        weight *= pcl_weight(batch.epoch, self.settings.warmup_epochs)
+        loss = mixed_contrast(batch.h, batch.codes, self.settings.losses)
+        weight = self.settings.losses.prototype_weight
+        weight *= pcl_weight(batch.epoch, self.settings.losses.warmup_epochs)
         if batch.prototypes is None or weight == 0:
             return loss
         v, mu = batch.prototypes.project(batch.z.flatten(0, 1))
-        tau, is_free = self.settings.prototype_temperature, batch.codes < 0
+        tau, is_free = self.settings.losses.prototype_temperature, batch.codes < 0
         targets = torch.cat([batch.assigned, batch.assigned])
-        if self.settings.target_temperature > 0:
-            of_targets = self.settings.target_temperature
+        if self.settings.losses.target_temperature > 0:
+            of_targets = self.settings.losses.target_temperature
             targets = shares_of_other_view(v, mu, batch.assigned, is_free, of_targets)
         loss = loss + weight * prototype_loss(v, mu, targets, tau)
         if batch.prototypes.excess is None:
             return loss
         sized = size_loss(v, mu, batch.prototypes.excess, torch.cat([is_free, is_free]), tau)
-        return loss + weight * self.settings.size_weight * sized
+        return loss + weight * self.settings.losses.size_weight * sized
 
 
 class Contrast(Method):
@@ -135,14 +136,14 @@ class Contrast(Method):
 
     def head(self, n_features: int) -> nn.Module:
         """MLP, or nothing."""
-        return ProjectionHead(n_features) if self.settings.projection_head else nn.Identity()
+        return ProjectionHead(n_features) if self.settings.losses.projection_head else nn.Identity()
 
     def loss(self, batch: Batch) -> Tensor:
         """Eq. 1 and the supervised term."""
-        return mixed_contrast(batch.h, batch.codes, self.settings)
+        return mixed_contrast(batch.h, batch.codes, self.settings.losses)
 
 
-def mixed_contrast(h: Tensor, codes: Tensor, settings: Settings) -> Tensor:
+def mixed_contrast(h: Tensor, codes: Tensor, settings: LossSettings) -> Tensor:
     """(1 - w)·L_CL + w·L_supervised.
 
     Parameters
@@ -151,7 +152,7 @@ def mixed_contrast(h: Tensor, codes: Tensor, settings: Settings) -> Tensor:
         Outputs of a projection head for two views.
     codes : Tensor of int, shape (n,)
         Known class of each row or -1.
-    settings : Settings
+    settings : LossSettings
         w and the temperatures.
 
     Returns

@@ -14,7 +14,8 @@ from lightning_fabric import Fabric
 from newfound.deep.method import Contrast
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import Trained, train
+from newfound.deep.trained import Trained
+from newfound.deep.trainer import train
 
 
 def pretrain(

@@ -1,4 +1,7 @@
-"""What there is to tell of a training: a line an epoch, and who listens. Needs no torch."""
+"""What a training reports: a record of each epoch, and the listener that receives it.
+
+This module does not need torch.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch did: a line of ``epochs.jsonl``.
+    """The numbers of one epoch: a line of ``epochs.jsonl``.
 
     Attributes
     ----------
     epoch : int
-        From 0.
+        Counted from 0.
     loss : float
         Mean over the batches.
     pcl_weight : float
-        λ(t).
+        λ(t), the weight of the prototypical loss.
     learning_rate : float
-        Of this epoch.
+        Learning rate of the epoch.
     n_components, n_novel : int or None
-        K and K^n that the epoch trained with (after it, if moves come after it); None for a method
-        without prototypes.
+        K and K^n that the epoch was trained with, or, if moves come after the epoch, those after
+        it; None for a method without prototypes.
     accuracy : float or None
-        Of the held-out labelled rows (of all labelled rows, if none is held out, by the nearest
-        prototype) before the epoch.
+        Share of the held-out labelled rows whose nearest prototype is that of their class, before
+        the epoch; of all labelled rows, if none is held out.
     seconds, e_step_seconds : float
-        Of the whole epoch, and of its E-step.
+        Time that the whole epoch took, and its E-step.
     images_per_second : float
-        Views that went forward and backward, E-step included in the time.
+        Views that were trained on per second; the time includes the E-step.
     """
 
     epoch: int
@@ -44,19 +47,19 @@ class Epoch:
 
 
 class Listener:
-    """Hears how the training goes on; this one says nothing."""
+    """Receives the events of a training. This one ignores them; subclasses override some."""
 
     def start(self, n_epochs: int, first_epoch: int) -> None:
-        """Hear that training begins, or goes on from a checkpoint."""
+        """Training starts, or resumes at `first_epoch`."""
 
     def batch(self, epoch: int, n_done: int, n_batches: int) -> None:
-        """Hear that a batch is over."""
+        """A batch is done."""
 
     def epoch(self, record: Epoch) -> None:
-        """Hear that an epoch is over."""
+        """An epoch is done."""
 
     def say(self, text: str) -> None:
-        """Hear what happens between epochs."""
+        """A step outside of the epochs begins; `text` names it."""
 
     def end(self) -> None:
-        """Hear that training is over."""
+        """Training is over, or was interrupted."""

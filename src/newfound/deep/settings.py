@@ -1,23 +1,51 @@
 """Every setting of the deep loop, with the paper's values where it gives them.
 
-This module needs no torch, so that the command line can list its options quickly.
+Settings are given flat, by name, as on the command line: ``Settings(model="resnet18", epochs=3)``.
+They are read by group, ``settings.network.model``, so that a function can take the group, or the
+single value, that it uses. This module does not need torch, so the command line lists its options
+quickly.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Iterator
+from dataclasses import Field, asdict, dataclass, fields
+from typing import Any, NamedTuple, get_type_hints
 
+from newfound.deep.setting_groups import (
+    EStepSettings,
+    Group,
+    LossSettings,
+    NetworkSettings,
+    OptimiserSettings,
+    RunSettings,
+    ViewSettings,
+)
 from newfound.errors import InputError
 
+__all__ = [
+    "EStepSettings",
+    "LossSettings",
+    "NetworkSettings",
+    "OptimiserSettings",
+    "Option",
+    "RunSettings",
+    "Settings",
+    "ViewSettings",
+]
 
-def _setting(default: Any, text: str, *, least: float | None = None) -> Any:
-    """A field with its line of documentation and, for a number, the least value."""
-    return field(default=default, metadata={"help": text, "least": least})
+
+class Option(NamedTuple):
+    """One setting, as a command line shows it."""
+
+    name: str
+    hint: Any
+    default: Any
+    help: str
 
 
-#: What the paper says, where later work has other habits.
-_LETTER: dict[str, Any] = {
+#: The paper's values, where the defaults follow later work.
+_PAPER: dict[str, Any] = {
     "projection_head": False,
     "supervised_weight": 0.0,
     "contrastive_temperature": 1.0,
@@ -34,185 +62,134 @@ _LETTER: dict[str, Any] = {
     "selection": "validation",
 }
 
+#: SimCLR with a ResNet-18 on small images.
+_PRETRAINING: dict[str, Any] = {
+    "model": "resnet18",
+    "weights": "random",
+    "image_size": 32,
+    "crop_min": 0.45,
+    "crop_max": 1.0,
+    "color_jitter": 0.5,
+    "n_unlabelled_per_batch": 512,
+    "learning_rate": 0.4,
+    "weight_decay": 5e-4,
+    "contrastive_temperature": 0.2,
+    "supervised_weight": 0.0,
+    "selection": "last",
+    "rehearse": False,
+}
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, init=False, repr=False)
 class Settings:
-    """How to train; each field's line of documentation is the help of the option of that name.
+    """How to train.
+
+    Parameters
+    ----------
+    **values
+        Settings by their own names, without the group; those that are not given have their
+        default. `Settings.options` lists all of them.
+
+    Attributes
+    ----------
+    network : NetworkSettings
+        Network, weights, image size.
+    views : ViewSettings
+        Random views of the images.
+    optimiser : OptimiserSettings
+        Epochs, batches, learning rate.
+    losses : LossSettings
+        Weights and temperatures.
+    estep : EStepSettings
+        K, splits and merges, principal directions.
+    run : RunSettings
+        Seed, selection, devices, memory.
 
     Examples
     --------
-    >>> Settings(epochs=3).epochs, Settings.paper().acceptance
+    >>> Settings(epochs=3).optimiser.epochs, Settings.paper().estep.acceptance
     (3, 'literal')
     """
 
-    model: str = _setting("vit_base_patch16_224.dino", "Name of the network in timm.")
-    weights: str = _setting("hub", "Where its weights are from: hub, offline, random or a file.")
-    trainable: Literal["last", "all"] | None = _setting(
-        None, "Train the last block or stage, or all; by default all for random weights."
-    )
-    image_size: int = _setting(224, "Side of the network's input in pixels.", least=1)
-    crop_min: float = _setting(0.875, "Smallest window of a view, as a share of the side.")
-    crop_max: float = _setting(0.875, "Largest window of a view, as a share of the side.")
-    padding: float = _setting(0.0, "How far a window may reach over the border.", least=0)
-    flip: bool = _setting(True, "Mirror half of the views left to right.")
-    rotation: float = _setting(0.0, "Largest turn of a view in degrees.", least=0)
-    color_jitter: float = _setting(0.0, "Strength of changes in colour; 0 leaves it.", least=0)
+    # The order of the groups and of their fields is the order of `as_dict`.
+    network: NetworkSettings
+    views: ViewSettings
+    optimiser: OptimiserSettings
+    losses: LossSettings
+    estep: EStepSettings
+    run: RunSettings
 
-    epochs: int = _setting(200, "Number of epochs.", least=1)
-    n_labelled_per_batch: int = _setting(64, "Labelled images in a batch, N^l.", least=1)
-    n_unlabelled_per_batch: int = _setting(64, "Unlabelled images in a batch, N^u.", least=1)
-    accumulate: int = _setting(1, "Batches for each step of the optimiser.", least=1)
-    learning_rate: float = _setting(0.1, "Learning rate at the start of the cosine.", least=0)
-    momentum: float = _setting(0.9, "Momentum of the optimiser.", least=0)
-    weight_decay: float = _setting(5e-5, "Weight decay, of matrices only.", least=0)
-    weight_average: float = _setting(
-        0.99,
-        "Share of the past in the running mean of the weights that E-steps use; 0: none.",
-        least=0,
-    )
-
-    contrastive_temperature: float = _setting(0.1, "τ of the contrastive loss, Eq. 1.", least=1e-6)
-    supervised_weight: float = _setting(
-        0.35, "Share of the supervised contrastive loss; the paper has none.", least=0
-    )
-    supervised_temperature: float = _setting(0.07, "τ of the supervised loss.", least=1e-6)
-    prototype_temperature: float = _setting(0.1, "τ of the prototypical loss, Eq. 2.", least=1e-6)
-    prototype_weight: float = _setting(1.0, "Factor of the prototypical loss.", least=0)
-    target_temperature: float = _setting(
-        0.05,
-        "τ of the shares in the prototypes that an image's other view gives it; "
-        "0: all in the one of the E-step, as in the paper.",
-        least=0,
-    )
-    size_weight: float = _setting(
-        1.0,
-        "Weight of novel categories being as large as known ones, in E-step and loss; 0: none.",
-        least=0,
-    )
-    warmup_epochs: int = _setting(20, "T: epochs until the prototypical loss counts.", least=0)
-    projection_head: bool = _setting(
-        True, "Put the contrastive losses behind an MLP; the paper does not."
-    )
-
-    n_components: int | None = _setting(None, "Number of categories K, if it is known.", least=1)
-    n_components_init: int | None = _setting(None, "K to start from.", least=1)
-    acceptance: Literal["calibrated", "literal"] = _setting(
-        "calibrated", "How splits and merges are accepted."
-    )
-    count_term: Literal["gamma", "factorial"] = _setting("gamma", "Γ(n) as (n-1)! or n!.")
-    count_on: Literal["start", "now"] | None = _setting(
-        None,
-        "Count the categories once, in the features before training, or in those of the moment; "
-        "by default now for random weights, which say nothing at the start.",
-    )
-    pca: Literal["all", "batch", "off"] = _setting(
-        "all", "Principal directions of all features, of each batch (the paper), or none."
-    )
-    n_directions: int = _setting(128, "Number of principal directions q.", least=1)
-    whiten: bool | None = _setting(
-        None, "Divide by the labelled classes' covariance; by default as the mixture decides."
-    )
-    moves_every: int = _setting(
-        10, "Epochs from one round of splits and merges to the next.", least=1
-    )
-    moves_after_epoch: bool = _setting(
-        False, "Split and merge after the epoch, as Algorithm 1 is written, instead of before."
-    )
-
-    selection: Literal["validation", "last"] = _setting(
-        "validation", "Keep the epoch that is best on held-out labels, or the last one."
-    )
-    validation_share: float = _setting(0.1, "Share of the labels that are held out.", least=0)
-    rehearse: bool = _setting(True, "Hide known classes at the end to see how far to trust K.")
-
-    seed: int = _setting(0, "Seed of everything random.", least=0)
-    precision: Literal["auto", "32-true", "bf16-mixed"] = _setting(
-        "auto", "Numbers in the network; auto is bf16-mixed on a GPU."
-    )
-    devices: int | None = _setting(None, "Processes on this machine; by default one.", least=1)
-    num_nodes: int = _setting(1, "Number of machines, under torchrun.", least=1)
-    compile: bool = _setting(False, "Compile the network: slower to start, faster to train.")
-    token_cache: bool = _setting(
-        True, "Keep the inputs of the trained part in memory for the features of the E-step."
-    )
-    n_stored_views: int = _setting(
-        0,
-        "Views of each image that pass the frozen part once, to draw from; 0: always new.",
-        least=0,
-    )
-
-    def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for item in fields(self):
-            _check(item.name, getattr(self, item.name), hints[item.name], item.metadata["least"])
-        if not 0 < self.crop_min <= self.crop_max <= 1:
-            raise InputError(
-                "crop_min and crop_max are shares of the side with 0 < crop_min <= crop_max <= 1; "
-                f"got {self.crop_min} and {self.crop_max}."
+    def __init__(self, **values: Any) -> None:
+        for group, kind in _groups():
+            own = {item.name: values.pop(item.name) for item in fields(kind) if item.name in values}
+            object.__setattr__(self, group, kind(**own))  # frozen
+        if values:
+            raise TypeError(
+                f"Settings.__init__() got an unexpected keyword argument {next(iter(values))!r}"
             )
-        for name in ("supervised_weight", "validation_share"):
-            if getattr(self, name) > 1:
-                raise InputError(f"{name} is a share between 0 and 1; got {getattr(self, name)}.")
-        if self.weight_average >= 1:
-            raise InputError(f"weight_average must be below 1; got {self.weight_average}.")
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
+        return f"Settings({values})"
 
     @classmethod
     def paper(cls, **changes: Any) -> Settings:
-        """The letter of the paper, where later work has other habits."""
-        return cls(**{**_LETTER, **changes})
+        """The paper to the letter, apart from the changes."""
+        return cls(**{**_PAPER, **changes})
 
     def to_the_letter(self) -> Settings:
-        """These settings, but the paper's where later work has other habits."""
-        return replace(self, **_LETTER)
+        """These settings, with the paper's values wherever the defaults follow later work."""
+        return self.with_changes(**_PAPER)
 
     @classmethod
     def pretraining(cls, **changes: Any) -> Settings:
-        """Self-supervised pretraining from nothing on small images: SimCLR with a ResNet-18."""
-        habits: dict[str, Any] = {
-            "model": "resnet18",
-            "weights": "random",
-            "image_size": 32,
-            "crop_min": 0.45,
-            "crop_max": 1.0,
-            "color_jitter": 0.5,
-            "n_unlabelled_per_batch": 512,
-            "learning_rate": 0.4,
-            "weight_decay": 5e-4,
-            "contrastive_temperature": 0.2,
-            "supervised_weight": 0.0,
-            "selection": "last",
-            "rehearse": False,
-        }
-        return cls(**{**habits, **changes})
+        """Self-supervised pretraining from scratch on small images: SimCLR with a ResNet-18."""
+        return cls(**{**_PRETRAINING, **changes})
 
     def with_changes(self, **changes: Any) -> Settings:
-        """These settings with some of them changed."""
-        known = {item.name for item in fields(self)}
-        unknown = sorted(set(changes) - known)
+        """These settings with some of them changed.
+
+        Parameters
+        ----------
+        **changes
+            New values by their own names, without the group.
+
+        Raises
+        ------
+        InputError
+            If there is no setting of that name, or it cannot have that value.
+        """
+        values = self.as_dict()
+        unknown = sorted(set(changes) - set(values))
         if unknown:
             raise InputError(
-                f"There is no setting {', '.join(unknown)}; there are {', '.join(sorted(known))}."
+                f"There is no setting {', '.join(unknown)}; there are {', '.join(sorted(values))}."
             )
-        return replace(self, **changes)
+        return Settings(**{**values, **changes})
 
     def as_dict(self) -> dict[str, Any]:
-        """All settings as plain values, for JSON."""
-        return asdict(self)
+        """All settings as plain values by their own names, for JSON."""
+        flat: dict[str, Any] = {}
+        for group, _ in _groups():
+            flat.update(asdict(getattr(self, group)))
+        return flat
+
+    @classmethod
+    def options(cls) -> list[Option]:
+        """Name, type, default and line of help of every setting, in the order of `as_dict`."""
+        return [
+            Option(item.name, hint, item.default, item.metadata["help"])
+            for item, hint in _all_fields()
+        ]
 
 
-def _check(name: str, value: Any, hint: Any, least: float | None) -> None:
-    """Refuse a value of another type, one that is not among the choices, or one too small."""
-    options = get_args(hint) if type(None) in get_args(hint) else (hint,)
-    if value is None and type(None) in options:
-        return
-    kinds = [kind for kind in options if kind is not type(None)]
-    if get_origin(kinds[0]) is Literal:
-        choices = [choice for kind in kinds for choice in get_args(kind)]
-        if value not in choices:
-            raise InputError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
-        return
-    kind = (int, float) if kinds[0] is float else kinds[0]
-    if not isinstance(value, kind) or (isinstance(value, bool) and kinds[0] is not bool):
-        raise InputError(f"{name} must be of type {kinds[0].__name__}; got {value!r}.")
-    if least is not None and not value >= least:
-        raise InputError(f"{name} must be at least {least}; got {value!r}.")
+def _groups() -> list[tuple[str, type[Group]]]:
+    """Name and class of each group."""
+    return list(get_type_hints(Settings).items())
+
+
+def _all_fields() -> Iterator[tuple[Field[Any], Any]]:
+    """Each field of each group, with its type."""
+    for _, kind in _groups():
+        hints = get_type_hints(kind)
+        yield from ((item, hints[item.name]) for item in fields(kind))

@@ -186,10 +186,11 @@ def _network(name: str, model: str, weights: str) -> _Encoder:
         return square_pixels(read_picture(path, at_least=side), side)[middle, middle]
 
     def load() -> Callable[[list[Any]], Features]:
+        from newfound.deep.images.extraction import features_of_pictures
         from newfound.deep.network.backbone import load_encoder
 
         backbone = load_encoder(model, weights)
-        return lambda pictures: backbone.encode(np.stack(pictures))
+        return lambda pictures: features_of_pictures(backbone, np.stack(pictures))
 
     name = str(identity["model"]) if weights == "hub" else name  # with the tag of the weights
     return _Encoder(name, {**identity, "pictures": "centre, bicubic"}, prepare, load)

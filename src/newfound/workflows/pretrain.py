@@ -23,7 +23,7 @@ from newfound.workflows.training import (
 )
 
 if TYPE_CHECKING:
-    from newfound.deep.trainer import Trained
+    from newfound.deep.trained import Trained
 
 
 class Pretraining(NamedTuple):
@@ -62,7 +62,7 @@ def pretrain(
     Pretraining
         What was trained on, and what came out.
     """
-    job = Job(settings.seed, progress=progress or no_progress)
+    job = Job(settings.run.seed, progress=progress or no_progress)
     collection = read_source(source, None)
     check_pictures(collection)
     fabric = start_processes(settings)

@@ -41,7 +41,12 @@ def train(
     Result
         Every picture with its category.
     """
-    job = Job(settings.seed, settings.n_components, settings.rehearse, progress or no_progress)
+    job = Job(
+        settings.run.seed,
+        settings.estep.n_components,
+        settings.run.rehearse,
+        progress or no_progress,
+    )
     with job.timed("read"):
         collection = read_source(source, labels)
     line = train_command(source, labels, settings, out)

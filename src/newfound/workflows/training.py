@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from newfound.deep.images.cache import PictureCache
     from newfound.deep.records import Listener
-    from newfound.deep.trainer import Trained
+    from newfound.deep.trained import Trained
 
 #: Folders and files inside a run folder.
 TRAIN, PICTURES, BACKBONE = "train", "pictures", "backbone.safetensors"
@@ -97,12 +97,12 @@ def train_and_discover(
     """
     check_pictures(collection)
     check_discoverable(collection)
-    check_number(collection, settings.n_components)
+    check_number(collection, settings.estep.n_components)
     fabric = start_processes(settings)
     with open_training(out, collection, rerun[0], fabric) as folder:
         rest, cache = decode_pictures(collection, settings, folder, job, fabric)
         check_discoverable(rest)  # labelled pictures may have been unreadable
-        check_number(rest, settings.n_components)
+        check_number(rest, settings.estep.n_components)
         trained = _train(rest, cache, settings, folder, job, fabric)
         items, fitted = _outcome(rest, trained, settings, folder)
         if fitted.rehearsal is not None:
@@ -111,7 +111,9 @@ def train_and_discover(
                 "so the rehearsal is too optimistic: new categories are harder to find than it "
                 "says."
             )
-        request = Request(settings.n_components, True, settings.rehearse, settings.as_dict())
+        request = Request(
+            settings.estep.n_components, True, settings.run.rehearse, settings.as_dict()
+        )
         facts = facts_of(job, fitted, items, request, rerun)
         result = result_from(rest, items.features, fitted.mixture, facts, encoder=items.encoder)
         if out is not None and fabric.is_global_zero:
@@ -133,7 +135,7 @@ def start_processes(settings: Settings) -> Fabric:
         require(package, "train")
     from newfound.deep.engine import start_engine
 
-    return start_engine(settings)
+    return start_engine(settings.run, settings.optimiser.batch_size)
 
 
 @contextlib.contextmanager
@@ -221,13 +223,13 @@ def _outcome(
     collection: Collection, trained: Trained, settings: Settings, folder: Path
 ) -> tuple[EncodedItems, Fitted]:
     """What the training found, in the words of the other workflows."""
-    from newfound.deep.trainer import BEST, LAST
+    from newfound.deep.checkpoint import BEST, LAST
 
     assert trained.mixture is not None  # the method of the paper always has one
-    has_best = settings.selection == "validation" and (folder / TRAIN / BEST).exists()
+    has_best = settings.run.selection == "validation" and (folder / TRAIN / BEST).exists()
     encoder = {
         "kind": "trained",
-        "name": f"{settings.model}, trained",
+        "name": f"{settings.network.model}, trained",
         "settings": settings.as_dict(),
         "checkpoint": BEST if has_best else LAST,
     }
@@ -240,7 +242,7 @@ def write_backbone(trained: Trained, settings: Settings, folder: Path) -> None:
     """Write all weights of the backbone, for ``--weights`` and for other programs."""
     from newfound.deep.checkpoint import save_checkpoint
 
-    made_by = {"model": settings.model, "image_size": settings.image_size}
+    made_by = {"model": settings.network.model, "image_size": settings.network.image_size}
     save_checkpoint(folder / BACKBONE, trained.network.backbone.network.state_dict(), made_by)
 
 
@@ -256,11 +258,11 @@ def encode_with_trained(
             "newfound discover again."
         )
     require("torch", "train")
-    from newfound.deep.gpc import features_of, load_trained
+    from newfound.deep.trained import load_trained
 
     network = load_trained(settings, checkpoint)
     with tempfile.TemporaryDirectory() as temporary:
         rest, cache = decode_pictures(collection, settings, Path(temporary), job, None)
         with job.timed("encode"):
-            features = features_of(network, cache.pixels)
+            features = network.features(cache.pixels)
     return EncodedItems(rest, features, encoder)

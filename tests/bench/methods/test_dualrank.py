@@ -20,13 +20,12 @@ from newfound.bench.methods.dualrank import (
     similarities,
 )
 from newfound.bench.methods.rankstats import branch_loss, consistency_weight
-from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.checkpoint import LAST, load_checkpoint
 from newfound.deep.method import Batch
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.network.head import Network
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import LAST
 from newfound.errors import InputError
 from newfound.metrics import discovery_scores
 from newfound.workflows.demo import DIGITS

@@ -119,7 +119,10 @@ def test_the_training_is_that_of_the_authors(few_digits, tmp_path):
     contrast = Contrast(settings.with_changes(contrastive_temperature=1.0))
     expected = train(few_digits.pixels, few_digits.y, settings, tmp_path / "b", method=contrast)
     np.testing.assert_array_equal(method.features_, expected.features)
-    assert (settings.supervised_weight, settings.supervised_temperature) == (0.35, 0.07)
+    assert (settings.losses.supervised_weight, settings.losses.supervised_temperature) == (
+        0.35,
+        0.07,
+    )
     warm = Contrast(settings.with_changes(contrastive_temperature=0.1))
     other = train(few_digits.pixels, few_digits.y, settings, tmp_path / "c", method=warm)
     assert not np.array_equal(method.features_, other.features)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from newfound.bench.methods.gpc import GPC
-from newfound.deep import estep
+from newfound.deep import partition
 from newfound.deep.trainer import train
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
@@ -39,7 +39,7 @@ def mixtures(monkeypatch):
 
     # the signature is what scikit-learn reads the parameters from
     Spy.__init__ = SplitMergeMixture.__init__
-    monkeypatch.setattr(estep, "SplitMergeMixture", Spy)
+    monkeypatch.setattr(partition, "SplitMergeMixture", Spy)
     return seen
 
 
@@ -48,7 +48,7 @@ def test_it_learns_and_finds_k(seven_digits, tmp_path):
     for seed in range(3):  # one seed of so few pictures says little
         still = SETTINGS.with_changes(epochs=1, learning_rate=0.0, seed=seed)
         for settings, runs in ((still, before), (SETTINGS.with_changes(seed=seed), after)):
-            method = GPC(settings=settings, folder=tmp_path / f"{seed}-{settings.epochs}")
+            method = GPC(settings=settings, folder=tmp_path / f"{seed}-{settings.optimiser.epochs}")
             method.fit(seven_digits.pixels, seven_digits.y)
             runs.append(scores(seven_digits, method.labels_))
         assert method.n_components_ in (6, 7)  # 7 in truth

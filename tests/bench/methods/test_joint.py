@@ -255,7 +255,7 @@ def test_a_known_k_is_kept(tmp_path):
     pixels, _, y = pictures(20, 7)
     settings = DIGITS.with_changes(epochs=2, moves_every=1)
     joint = RankStats(7, settings=settings, folder=tmp_path, joint=True).fit(pixels, y)
-    assert joint.settings.n_components == 7
-    assert joint.settings.pca == "off"
+    assert joint.settings.estep.n_components == 7
+    assert joint.settings.estep.pca == "off"
     assert joint.k_source_ == "given"
     assert joint.n_components_ <= 7

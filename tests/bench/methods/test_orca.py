@@ -11,11 +11,10 @@ from torch.nn.functional import normalize
 
 from newfound.bench.methods import find_method
 from newfound.bench.methods.orca import ORCA, ORCALearner, pair_loss, pair_weights, with_margin
-from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.checkpoint import LAST, load_checkpoint
 from newfound.deep.method import Batch
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import LAST
 from newfound.metrics import discovery_scores
 from newfound.workflows.demo import DIGITS
 

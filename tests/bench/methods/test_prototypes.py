@@ -6,7 +6,7 @@ import torch
 
 from newfound.bench.methods.gpc import GPC
 from newfound.bench.methods.prototypes import OtherPrototypes
-from newfound.deep.estep import find_clusters, mixture_space
+from newfound.deep.partition import Round, find_clusters, mixture_space
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.kmeans import SemiSupervisedKMeans
@@ -40,7 +40,7 @@ def test_where_components_may_change_all_is_clustered_anew(few_digits, name, lab
     before = None if labels is None else few_digits.truth
     learner = OtherPrototypes(SETTINGS, name, 7)
     found = learner.partition(X, y, before, moves=True, seed=3, count=None)
-    V, _ = mixture_space(X, y, SETTINGS)
+    V, _ = mixture_space(X, y, SETTINGS.estep)
     reference = CLUSTERINGS[name](3).fit(V, y)
     np.testing.assert_array_equal(found.labels, reference.labels_)
     np.testing.assert_array_equal(found.prototypes, reference.prototypes_)
@@ -54,7 +54,7 @@ def test_elsewhere_the_last_partition_goes_on(few_digits, name):
     learner = OtherPrototypes(SETTINGS, name, 7)
     options = {"moves": False, "seed": 3, "count": None}
     found = learner.partition(X, y, few_digits.truth, **options)
-    expected = find_clusters(X, y, few_digits.truth, SETTINGS, **options)
+    expected = find_clusters(X, y, few_digits.truth, SETTINGS.estep, Round(**options))
     np.testing.assert_array_equal(found.labels, expected.labels)
     # the first partition is the clustering's own even where nothing may change
     first = learner.partition(X, y, None, **options)
@@ -109,7 +109,7 @@ def test_finished_features_are_clustered_by_it_too(few_digits, tmp_path, name, k
     settings = SETTINGS.with_changes(seed=3)
     method = GPC(7 if known_k else None, settings=settings, folder=tmp_path, prototypes=name)
     method.fit(X, y)
-    V, _ = mixture_space(X, y, SETTINGS)
+    V, _ = mixture_space(X, y, SETTINGS.estep)
     np.testing.assert_array_equal(method.labels_, CLUSTERINGS[name](3).fit(V, y).labels_)
     # DBSCAN is not told K, and says so
     assert method.k_source_ == ("DBSCAN" if name == "dbscan" else "given")

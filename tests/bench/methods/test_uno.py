@@ -10,10 +10,9 @@ from sklearn.datasets import load_digits
 
 from newfound.bench.methods import find_method
 from newfound.bench.methods.uno import UNO, UNOLearner, deal_evenly, swapped_prediction
-from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.checkpoint import LAST, load_checkpoint
 from newfound.deep.method import Batch
 from newfound.deep.settings import Settings
-from newfound.deep.trainer import LAST
 from newfound.metrics import discovery_scores
 from newfound.workflows.demo import DIGITS
 

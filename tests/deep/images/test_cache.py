@@ -463,7 +463,7 @@ def test_other_errors_of_the_disk_pass(tmp_path, paths, monkeypatch):
 def test_a_folder_that_cannot_be_made(tmp_path, paths):
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "cache"):
-        with pytest.raises(InputError, match="Choose a folder that you may write to"):
+        with pytest.raises(InputError, match="Choose a folder that you can write to"):
             cache_pictures(paths, SIZE, folder)
 
 

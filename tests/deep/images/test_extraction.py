@@ -8,7 +8,7 @@ import torch
 from lightning_fabric import Fabric
 
 from newfound.deep.images import extraction
-from newfound.deep.images.extraction import Extractor
+from newfound.deep.images.extraction import Extractor, features_of_pictures
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views
 from newfound.deep.network.backbone import load_backbone
@@ -134,12 +134,12 @@ def test_the_network_is_left_as_it_was(backbone, digits, fabric, training):
         assert torch.equal(value, state[name])
 
 
-def test_progress_is_told(backbone, digits, fabric):
-    told = []
-    extractor(backbone, digits, fabric).features(lambda done, to_do: told.append((done, to_do)))
-    assert told[-1] == (len(digits.y), len(digits.y))
-    assert {to_do for _, to_do in told} == {len(digits.y)}
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
+def test_progress_is_reported(backbone, digits, fabric):
+    reported = []
+    extractor(backbone, digits, fabric).features(lambda done, to_do: reported.append((done, to_do)))
+    assert reported[-1] == (len(digits.y), len(digits.y))
+    assert {to_do for _, to_do in reported} == {len(digits.y)}
+    assert [done for done, _ in reported] == sorted({done for done, _ in reported})
 
 
 def test_features_need_no_gradients(backbone, digits, fabric, monkeypatch):
@@ -155,3 +155,39 @@ def test_features_need_no_gradients(backbone, digits, fabric, monkeypatch):
 def test_free_memory_is_less_than_all_there_is_and_more_than_nothing():
     here = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert 0 < extraction.free_memory(torch.device("cpu")) <= here
+
+
+def test_pictures_are_normalised_and_the_mode_is_left_alone():
+    backbone = load_backbone("test_efficientnet", "random", image_size=64).train()
+    pictures = np.random.default_rng(0).integers(0, 256, (4, 64, 64, 3), dtype=np.uint8)
+    pictures.flags.writeable = False
+    features = features_of_pictures(backbone, pictures)
+    assert backbone.training
+    assert features.dtype == np.float32
+    mean, std = np.float32(backbone.mean), np.float32(backbone.std)
+    x = torch.from_numpy(((pictures / np.float32(255) - mean) / std).transpose(0, 3, 1, 2))
+    with torch.no_grad():
+        expected = backbone.eval()(x)
+    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(
+        features_of_pictures(backbone, pictures[2:3]), features[2:3], rtol=1e-4, atol=1e-4
+    )
+
+
+def test_without_an_engine_the_features_are_the_same(backbone, digits, fabric):
+    feed = Feed(digits.pixels, torch.device("cpu"))
+    alone = Extractor(backbone, VIEWS, feed, chunk=64)
+    np.testing.assert_array_equal(
+        features_by(alone), features_by(extractor(backbone, digits, fabric))
+    )
+
+
+def test_the_mode_is_put_back_even_if_an_image_cannot_be_read(backbone, digits):
+    backbone.train()
+
+    def broken(images):
+        raise OSError
+
+    with pytest.raises(OSError):  # noqa: PT011
+        extraction.features_of(backbone, map(broken, [1]))
+    assert backbone.training

@@ -1,14 +1,16 @@
 """Views of a whole batch against torchvision's functions on single pictures."""
 
 from dataclasses import fields, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import interpolate
 
-from newfound.deep.images.views import Views, draw
+from newfound.deep.images.views import Views, draw, views_for
 from newfound.deep.network.vision import v2
+from newfound.deep.settings import ViewSettings
 
 #: What the numbers of a view decide, in their order.
 DRAWS = ["side", "aspect", "x", "y", "flip", "turn"]
@@ -339,3 +341,19 @@ def test_draws_are_keyed_by_seed_epoch_and_batch():
     for other in ((2, 2, 3), (1, 3, 3), (1, 2, 4), (3, 2, 1)):
         seed, epoch, batch = other
         assert (draw(5, seed=seed, epoch=epoch, batch=batch) != first).all()
+
+
+def test_views_have_the_settings_of_their_names():
+    changes = {
+        "crop_min": 0.3,
+        "crop_max": 0.7,
+        "padding": 0.2,
+        "flip": False,
+        "rotation": 12.0,
+        "color_jitter": 0.4,
+    }
+    colours = {"mean": (0.1, 0.2, 0.3), "std": (0.4, 0.5, 0.6)}
+    backbone = SimpleNamespace(image_size=19, **colours)
+    views = views_for(backbone, ViewSettings(**changes))
+    given = {**changes, **colours, "image_size": 19}
+    assert {field.name: getattr(views, field.name) for field in fields(views)} == given

@@ -5,7 +5,6 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -265,21 +264,6 @@ def test_normalisation_is_the_models_own():
     assert small("test_vit").mean == (0.5, 0.5, 0.5)
     assert small("test_efficientnet").mean == pytest.approx((0.485, 0.456, 0.406))
     assert small("test_efficientnet").std == pytest.approx((0.229, 0.224, 0.225))
-
-
-def test_encode_normalises_and_leaves_the_mode_alone():
-    backbone = small("test_efficientnet").train()
-    pictures = np.random.default_rng(0).integers(0, 256, (4, 64, 64, 3), dtype=np.uint8)
-    pictures.flags.writeable = False
-    features = backbone.encode(pictures)
-    assert backbone.training
-    assert features.dtype == np.float32
-    mean, std = np.float32(backbone.mean), np.float32(backbone.std)
-    x = torch.from_numpy(((pictures / np.float32(255) - mean) / std).transpose(0, 3, 1, 2))
-    with torch.no_grad():
-        expected = whole(backbone.eval(), x)
-    np.testing.assert_allclose(features, expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(backbone.encode(pictures[2:3]), features[2:3], rtol=1e-4, atol=1e-4)
 
 
 # ------------------------------------------------------------------------------------ image sizes

@@ -10,7 +10,7 @@ from newfound.bench.figures.canvas import COLOURS, DASHES, mark_directions, new_
 from newfound.bench.figures.runs import Runs, Study, describe
 from newfound.bench.splits import Split
 from newfound.bench.start import to_cluster
-from newfound.deep.estep import mixture_for
+from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
 from newfound.errors import DiscoveryWarning
 from newfound.metrics import DiscoveryScores, discovery_scores
@@ -54,7 +54,7 @@ def draw_directions(source: str, runs: Runs) -> Figure:
         sizes = direction_sizes(*X.shape)
         place.set_title(name, fontsize=9)
         _draw_scores(place, sizes, accuracy_over_directions(X, study.split, settings, sizes))
-        mark_directions(place, settings.n_directions)
+        mark_directions(place, settings.estep.n_directions)
     axes[0].set_ylabel("accuracy on the unlabelled images in %")
     figure.legend(
         *axes[0].get_legend_handles_labels(),
@@ -102,11 +102,11 @@ def accuracy_over_directions(
     dict
         `MIXTURE` and `K_MEANS` → scores in the order of `sizes`.
     """
-    k, seed, free = split.n_known + split.n_novel, settings.seed, split.is_unlabelled
+    k, seed, free = split.n_known + split.n_novel, settings.run.seed, split.is_unlabelled
     scores: dict[str, list[DiscoveryScores]] = {MIXTURE: [], K_MEANS: []}
     for q in sizes:
         changed = settings.with_changes(pca="all", n_directions=q, n_components=k)
-        mixture = mixture_for(changed, X.shape[1], n_init=_N_STARTS, random_state=seed)
+        mixture = mixture_for(changed.estep, X.shape[1], n_init=_N_STARTS, random_state=seed)
         k_means = SemiSupervisedKMeans(k, n_init=_N_STARTS, random_state=seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscoveryWarning)

@@ -12,7 +12,7 @@ from newfound.bench.case import Record
 from newfound.bench.figures.canvas import new_figure
 from newfound.bench.figures.runs import Runs, Study, describe, describe_k
 from newfound.bench.start import to_cluster
-from newfound.deep.estep import mixture_space
+from newfound.deep.partition import mixture_space
 from newfound.labels import encode_labels
 from newfound.mixture.assignment import prototypes_of
 from newfound.mixture.rows import squared_distances
@@ -140,7 +140,7 @@ def _of_gpc(study: Study, record: Record) -> tuple[Floats, Floats, Ints]:
     """Rows as the mixture saw them, its prototypes, and the components."""
     X, labels = study.outcome(record)
     codes = encode_labels(study.split.y, len(X)).codes
-    V, _ = mixture_space(X, codes, study.runs.settings(study.source, record.case))
+    V, _ = mixture_space(X, codes, study.runs.settings(study.source, record.case).estep)
     return V, prototypes_of(V, codes, labels, int(codes.max()) + 1), labels
 
 

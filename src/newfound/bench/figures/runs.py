@@ -136,11 +136,11 @@ class Runs:
             case = None if newest is None else newest.case
         settings = bench_settings(source, (case and case.model) or self.model)
         if case is None:
-            return settings.with_changes(weights=self.weights or settings.weights)
+            return settings.with_changes(weights=self.weights or settings.network.weights)
         changes = {name: value for name, value in case.changes.items() if name != "n_starts"}
         return settings.with_changes(
             **changes,
-            weights=self.weights or case.weights or settings.weights,
+            weights=self.weights or case.weights or settings.network.weights,
             seed=case.seed,
             pca="all" if case.pca else "off",
         )
@@ -157,18 +157,21 @@ class Runs:
         """
         learns = find_method(method).learns
         base = bench_settings(source, (like and like.model) or self.model)
-        weights = self.weights or (like.weights if like is not None else base.weights)
+        weights = self.weights or (like.weights if like is not None else base.network.weights)
         options: dict[str, tuple[object, object]] = {
-            "model": (base.model, bench_settings(source).model),
-            "weights": (weights, base.weights),
-            "epochs": (like.epochs if like and learns else base.epochs, base.epochs),
+            "model": (base.network.model, bench_settings(source).network.model),
+            "weights": (weights, base.network.weights),
+            "epochs": (
+                like.epochs if like and learns else base.optimiser.epochs,
+                base.optimiser.epochs,
+            ),
             "seed": (like.seed if like else 0, 0),
             "root": (self.root, Runs.root),
             "work": (self.work, Runs.work),
             "results": (self.results / "bench.jsonl", Runs.results / "bench.jsonl"),
         }
         if weights not in _NAMED_WEIGHTS and self.weights is None:
-            options["weights"] = ("FILE", base.weights)
+            options["weights"] = ("FILE", base.network.weights)
         words = [f"--{name} {value}" for name, (value, usual) in options.items() if value != usual]
         changes = like.changes if like else {}
         words += [
@@ -274,12 +277,12 @@ class Study:
         if self.dataset.has_features:
             return self.pictures(settings)
         file = start_file(self.dataset.name, self.split, settings, self.runs.work)
-        named = settings.weights in _NAMED_WEIGHTS
-        if not (file.exists() or named or Path(settings.weights).is_file()):
-            command = f"newfound bench run kmeans {self.source} --model {settings.model}"
+        named = settings.network.weights in _NAMED_WEIGHTS
+        if not (file.exists() or named or Path(settings.network.weights).is_file()):
+            command = f"newfound bench run kmeans {self.source} --model {settings.network.model}"
             raise InputError(
                 f"The features of {self.source} before training need the file of weights with the "
-                f"checksum {settings.weights}. Give it as --weights FILE, or run first:\n"
+                f"checksum {settings.network.weights}. Give it as --weights FILE, or run first:\n"
                 f"  {command} --weights FILE"
             )
         return start_features(self.pictures(settings), settings, file)

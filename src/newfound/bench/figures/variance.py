@@ -31,8 +31,10 @@ def draw_variance(sources: list[str], runs: Runs) -> Figure:
         X = study.start(settings)
         lines.append((f"{study.title} (d = {X.shape[1]})", explained_variance(X)))
         has_network = not study.dataset.has_features
-        backbones.append(f"{settings.model}, seed {settings.seed}" if has_network else "as given")
-        marks.append(settings.n_directions)
+        backbones.append(
+            f"{settings.network.model}, seed {settings.run.seed}" if has_network else "as given"
+        )
+        marks.append(settings.estep.n_directions)
     title = f"Features before training: {'; '.join(dict.fromkeys(backbones))}"
     figure = new_figure(6, 4, title)
     axes = figure.add_subplot()

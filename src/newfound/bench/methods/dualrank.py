@@ -90,7 +90,7 @@ class DualRanking(Ranking):
     def loss(self, batch: Batch) -> Tensor:
         """Σ_branches (L_CE + L_BCE + ω·L_MSE) + L_MKD; the memories move on."""
         whole, local, f_local, bag = self.branches.split(batch.h.float())
-        weight = consistency_weight(batch.epoch, self.settings.epochs)
+        weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs)
         loss = branch_loss(whole, batch.z[0], batch.codes, weight)
         loss = loss + branch_loss(local, bag[0], batch.codes, weight)
         z, f_local = batch.z.float(), functional.normalize(f_local, dim=2)

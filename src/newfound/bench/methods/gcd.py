@@ -11,8 +11,8 @@ from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
 from newfound.bench.rivals import brent_search
 from newfound.bench.start import to_cluster
-from newfound.deep.estep import mixture_for
 from newfound.deep.method import Contrast
+from newfound.deep.partition import mixture_for
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
 #: τ of the self-supervised term in the authors' code; the supervised term has 0.07.
@@ -57,10 +57,10 @@ class GCD(BenchMethod):
         self._fit_features(self.features_, codes)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
-        n_components, seed = self.n_components, self.settings.seed
+        n_components, seed = self.n_components, self.settings.run.seed
         if self.joint:
             settings = self.settings.with_changes(n_components=n_components, pca="all")
-            mixture = mixture_for(settings, X.shape[1], random_state=seed).fit(X, codes)
+            mixture = mixture_for(settings.estep, X.shape[1], random_state=seed).fit(X, codes)
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
         if n_components is None:

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods.prototypes import Clustering, OtherPrototypes
-from newfound.deep.estep import mixture_for
 from newfound.deep.method import PrototypicalContrast
+from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
 
 
@@ -53,7 +53,9 @@ class GPC(BenchMethod):
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         settings = self.loop_settings()
         if self.prototypes == "mixture":
-            mixture = mixture_for(settings, X.shape[1], random_state=settings.seed).fit(X, codes)
+            mixture = mixture_for(settings.estep, X.shape[1], random_state=settings.run.seed).fit(
+                X, codes
+            )
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
         learner = OtherPrototypes(settings, self.prototypes, self.n_components)
@@ -61,7 +63,7 @@ class GPC(BenchMethod):
 
     def _partition(self, learner: OtherPrototypes, X: Floats, codes: Ints) -> None:
         """Cluster finished features as the loop does."""
-        seed = self.settings.seed
+        seed = self.settings.run.seed
         clusters = learner.partition(X, codes, None, moves=True, seed=seed, count=None)
         self.labels_, self.n_components_ = clusters.labels, clusters.n_components
         if self.prototypes == "dbscan":

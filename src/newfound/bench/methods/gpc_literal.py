@@ -20,4 +20,4 @@ class GPCLiteral(GPC):
     def loop_settings(self) -> Settings:
         """Settings of the paper; only what it leaves open is the benchmark's."""
         settings = super().loop_settings().to_the_letter()
-        return settings.with_changes(pca="off") if self.settings.pca == "off" else settings
+        return settings.with_changes(pca="off") if self.settings.estep.pca == "off" else settings

@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import Classifier, ClassifierLearner
-from newfound.deep.estep import Clusters, find_clusters
+from newfound.deep.partition import Clusters, Round, find_clusters
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import prototypes_of
@@ -139,7 +139,7 @@ class JointMixture(ClassifierLearner):
         """A normalised classifier, whose weights are in the space of the unit-length features."""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise InputError("Joint training with the mixture runs in one process only.")
-        tau = self.settings.prototype_temperature
+        tau = self.settings.losses.prototype_temperature
         self.classifier = OpenClassifier(n_features, self.n_components, tau)
         return self.classifier
 
@@ -180,10 +180,8 @@ class JointMixture(ClassifierLearner):
             X,
             codes,
             start if go_on else None,
-            self.settings.with_changes(pca="all"),
-            moves=moves,
-            seed=seed,
-            count=count,
+            self.settings.with_changes(pca="all").estep,
+            Round(moves, seed, count),
         )
         self._follow(X, codes, start, slots, clusters)
         return clusters

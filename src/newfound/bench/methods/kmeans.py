@@ -35,7 +35,7 @@ class KMeans(BenchMethod):
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         assert self.n_components is not None
         k_means = SemiSupervisedKMeans(  # without labels: plain k-means, faster than others here
-            self.n_components, n_init=N_STARTS, random_state=self.settings.seed
+            self.n_components, n_init=N_STARTS, random_state=self.settings.run.seed
         )
         self.labels_ = k_means.fit(to_cluster(X, self.settings)).labels_
         self.n_components_ = self.n_components

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from newfound.arrays import Floats, Ints
-from newfound.deep.estep import Clusters, mixture_space
 from newfound.deep.method import PrototypicalContrast
+from newfound.deep.partition import Clusters, mixture_space
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
@@ -57,7 +57,7 @@ class OtherPrototypes(PrototypicalContrast):
         """Cluster anew where components may change, else go on from the last partition."""
         if labels is not None and not moves:
             return super().partition(X, codes, labels, moves=moves, seed=seed, count=count)
-        V, projection = mixture_space(X, codes, self.settings)
+        V, projection = mixture_space(X, codes, self.settings.estep)
         found = self._clusterer(seed).fit(V, codes)
         return Clusters(found.labels_, found.n_known_, V, found.prototypes_, projection)
 

@@ -175,7 +175,7 @@ class Ranking(ClassifierLearner):
 
     def loss(self, batch: Batch) -> Tensor:
         """`branch_loss` with the backbone's features ranked."""
-        weight = consistency_weight(batch.epoch, self.settings.epochs)
+        weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs)
         return branch_loss(batch.h.float(), batch.z[0], batch.codes, weight)
 
     def logits(self, h: Tensor) -> Tensor:

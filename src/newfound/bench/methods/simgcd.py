@@ -81,14 +81,16 @@ class SimGCDLearner(ClassifierLearner):
 
     def loss(self, batch: Batch) -> Tensor:
         """L = (1 - λ) L_cls^u + λ L_cls^s + L_rep."""
-        share = self.settings.supervised_weight
+        share = self.settings.losses.supervised_weight
         cosines = self.logits(batch.h)
         student = cosines / STUDENT_TEMPERATURE
-        tau = teacher_temperature(batch.epoch, self.settings.epochs)
+        tau = teacher_temperature(batch.epoch, self.settings.optimiser.epochs)
         clustering = distillation_loss(student, cosines / tau)
         clustering = clustering + ENTROPY_WEIGHT * entropy_gap(student.softmax(dim=-1))
         supervised = labelled_cross_entropy(student, batch.codes)
-        contrast = mixed_contrast(batch.h[..., self.n_components :], batch.codes, self.settings)
+        contrast = mixed_contrast(
+            batch.h[..., self.n_components :], batch.codes, self.settings.losses
+        )
         return (1 - share) * clustering + share * supervised + contrast
 
 

@@ -1,13 +1,19 @@
-"""Features of all images for the E-step, from the inputs of the trained part where they fit."""
+"""From images to features: the one way through a backbone in evaluation mode.
+
+`features_of` runs chunks of inputs; `Extractor` does so for all images of a training, where the
+outputs of the frozen part can be kept, and `features_of_pictures` for a stack of pictures.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
@@ -18,65 +24,135 @@ from newfound.deep.images.views import Views
 from newfound.deep.network.backbone import Backbone
 from newfound.errors import DiscoveryWarning
 
-#: Images at a time; on a CPU few, so that memory stays small.
+#: Images at a time; few on a CPU, so that memory use stays small.
 CHUNK = {"cuda": 512, "cpu": 64}
-#: The cache takes no more than this share of the free memory.
+#: Kept inputs take no more than this share of the free memory.
 SHARE_OF_MEMORY = 0.4
 
 
-class Extractor:
-    """Features of the middle view of every image.
-
-    Only the last part of the backbone may have changed since the last time; then the inputs of
-    that part are kept, and an E-step costs no more than the trained part.
+def features_of(
+    backbone: Backbone, images: Iterable[Tensor], *, past_frozen_part: bool = False
+) -> Tensor:
+    """Features of chunk after chunk, in evaluation mode and without gradients.
 
     Parameters
     ----------
     backbone : Backbone
-        The network, by reference: its present weights count.
+        The network; afterwards it is in the mode that it was in before.
+    images : iterable of Tensor of shape (m, 3, s, s)
+        Normalised images. A chunk is asked for when the one before it is done.
+    past_frozen_part : bool, default=False
+        Whether the chunks are what `Backbone.before` returned instead.
+
+    Returns
+    -------
+    Tensor of shape (n, d), float32
+        Features, not normalised, on the device.
+    """
+    was_training = backbone.training
+    backbone.eval()
+    try:
+        with torch.no_grad():
+            run = backbone.after if past_frozen_part else backbone
+            parts = [run(chunk.float()).float() for chunk in images]
+    finally:
+        backbone.train(was_training)
+    return torch.cat(parts)
+
+
+def features_of_pictures(
+    backbone: Backbone, pictures: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.float32]:
+    """Features of a stack of pictures that have the network's own size.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The network.
+    pictures : ndarray of shape (n, s, s, 3), uint8
+        Pictures, RGB.
+
+    Returns
+    -------
+    ndarray of shape (n, d), float32
+        Features, not normalised.
+    """
+    device = next(backbone.parameters()).device
+    # writable: torch warns about arrays that it could write to but must not
+    pixels = torch.from_numpy(np.require(pictures, requirements=["C", "W"])).to(device)
+    images = pixels.permute(0, 3, 1, 2).float() / 255
+    mean, std = (images.new_tensor(v)[:, None, None] for v in (backbone.mean, backbone.std))
+    return features_of(backbone, [(images - mean) / std]).cpu().numpy()
+
+
+class Extractor:
+    """Features of the middle view of every image, again and again while the network is trained.
+
+    Between two calls only the trained part of the backbone can have changed. The outputs of the
+    frozen part can therefore be kept, and an E-step then costs no more than the trained part.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        The network, by reference: its present weights are used.
     views : Views
         Whose middle view is taken.
     feed : Feed
         The images.
-    fabric : Fabric
-        The engine; each process works on its share.
-    keep_inputs : bool
-        Whether to keep the inputs of the trained part, if they fit.
+    fabric : Fabric, optional
+        The engine, if there is one: its number format is used, and each process works on its
+        share.
+    keep_inputs : bool, default=False
+        Whether to keep the inputs of the trained part, if they fit into memory.
+    chunk : int, optional
+        Images at a time; by default as many as suit the device.
     """
 
     def __init__(
-        self, backbone: Backbone, views: Views, feed: Feed, fabric: Fabric, *, keep_inputs: bool
+        self,
+        backbone: Backbone,
+        views: Views,
+        feed: Feed,
+        fabric: Fabric | None = None,
+        *,
+        keep_inputs: bool = False,
+        chunk: int | None = None,
     ) -> None:
         self._backbone = backbone
         self._views = views
         self._feed = feed
         self._fabric = fabric
-        self._mine = np.arange(fabric.global_rank, len(feed), fabric.world_size)
-        self._chunk = CHUNK.get(fabric.device.type, 64)
+        rank, world = (0, 1) if fabric is None else (fabric.global_rank, fabric.world_size)
+        self._mine = np.arange(rank, len(feed), world)
+        device = next(backbone.parameters()).device if fabric is None else fabric.device
+        self._chunk = chunk or CHUNK.get(device.type, 64)
         self._keep = keep_inputs and backbone.is_split
         self._kept: list[Tensor] = []
 
-    @torch.no_grad()
-    def features(self, tell: Callable[[int, int], object] | None = None) -> Tensor:
+    def features(self, progress: Callable[[int, int], object] | None = None) -> Tensor:
         """Features of all images, shape (n, d), float32, not normalised, on the device.
 
         Parameters
         ----------
-        tell : callable, optional
-            Called with the number of images done and to do.
+        progress : callable, optional
+            Called with the number of images that are done, and of all.
         """
-        was_training = self._backbone.training
-        self._backbone.eval()
-        parts = []
+        inputs = self._inputs()
+        if progress is not None:
+            inputs = self._reporting(inputs, progress)
+        with nullcontext() if self._fabric is None else self._fabric.autocast():
+            mine = features_of(self._backbone, inputs, past_frozen_part=True)
+            return self._put_together(mine)
+
+    def _reporting(
+        self, inputs: Iterable[Tensor], progress: Callable[[int, int], object]
+    ) -> Iterator[Tensor]:
+        """The same inputs; progress is reported when the next ones are asked for."""
         done = 0
-        with self._fabric.autocast():
-            for inputs in self._inputs():
-                parts.append(self._backbone.after(inputs.float()).float())
-                done += len(inputs)
-                if tell is not None:
-                    tell(done, len(self._mine))
-        self._backbone.train(was_training)
-        return self._put_together(torch.cat(parts))
+        for chunk in inputs:
+            yield chunk
+            done += len(chunk)
+            progress(done, len(self._mine))
 
     def _inputs(self) -> Iterable[Tensor]:
         if self._kept:
@@ -84,7 +160,7 @@ class Extractor:
         return self._run_frozen_part()
 
     def _run_frozen_part(self) -> Iterator[Tensor]:
-        """Inputs of the trained part, kept on the way if they fit."""
+        """Inputs of the trained part; they are kept if they fit into memory."""
         chunks = [
             self._mine[start : start + self._chunk]
             for start in range(0, len(self._mine), self._chunk)
@@ -107,8 +183,8 @@ class Extractor:
         room = SHARE_OF_MEMORY * free_memory(first.device)
         if need > room:
             warnings.warn(
-                f"The inputs of the trained part take {need / 2**30:.1f} GiB, more than the "
-                f"{room / 2**30:.1f} GiB to spare: features are computed from the images each "
+                f"The inputs of the trained part need {need / 2**30:.1f} GiB, more than the "
+                f"{room / 2**30:.1f} GiB to spare. Features are computed from the images each "
                 "time, which is slower.",
                 DiscoveryWarning,
                 stacklevel=2,
@@ -117,11 +193,10 @@ class Extractor:
 
     def _put_together(self, mine: Tensor) -> Tensor:
         """The features of all processes in the order of the images."""
-        world = self._fabric.world_size
-        if world == 1:
+        if self._fabric is None or self._fabric.world_size == 1:
             return mine
-        n_rows = len(self._feed)
-        short = -(-n_rows // world) - len(mine)  # processes gather equal numbers of rows
+        n_rows, world = len(self._feed), self._fabric.world_size
+        short = -(-n_rows // world) - len(mine)  # all processes must send equal numbers of rows
         padded = torch.cat([mine, mine.new_zeros(short, mine.shape[1])])
         gathered = gather(padded[None], self._fabric)  # (world, rows, d)
         return gathered.transpose(0, 1).flatten(0, 1)[:n_rows]

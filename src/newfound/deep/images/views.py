@@ -8,7 +8,8 @@ by bicubic interpolation), colour is one affine map of RGB.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,6 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from newfound.arrays import Floats
+from newfound.deep.settings import ViewSettings
+
+if TYPE_CHECKING:
+    from newfound.deep.network.backbone import Backbone
 
 #: Weights of red, green and blue in a grey value.
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
@@ -102,6 +107,24 @@ class Views:
         colours = _put(np.array([self.mean, self.std], dtype=np.float32), views.device)
         mean, std = colours[:, :, None, None]
         return views.sub_(mean).div_(std)
+
+
+def views_for(backbone: Backbone, settings: ViewSettings) -> Views:
+    """The views that the settings ask for, in the size and the colours of a network.
+
+    Parameters
+    ----------
+    backbone : Backbone
+        Whose input they are.
+    settings : ViewSettings
+        Windows and colours.
+
+    Returns
+    -------
+    Views
+        How a view is made.
+    """
+    return Views(backbone.image_size, backbone.mean, backbone.std, **asdict(settings))
 
 
 def _put(values: Floats, device: torch.device) -> Tensor:

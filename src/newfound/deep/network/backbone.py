@@ -8,37 +8,18 @@ what follows it, and all that is before stays as it came, so that its outputs ca
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from newfound.deep.network.cut import Cut, find_cut
 from newfound.deep.network.weights import check_model, load_network, native_size
+from newfound.deep.settings import NetworkSettings
 from newfound.errors import DiscoveryWarning, InputError
 
 Trainable: TypeAlias = Literal["last", "all"]
-
-#: Containers of which the last element is the last block or stage; `layer4` and `s4` are stages.
-_CONTAINERS = ("blocks", "stages", "layers")
-_STAGES = ("layer4", "s4")
-#: Children that `forward_head` runs, and `forward_features` does not.
-_HEADS = frozenset(
-    [
-        *["global_pool", "attn_pool", "fc_norm", "pre_logits", "head_drop"],
-        *["head", "head_dist", "fc", "classifier"],
-    ]
-)
-
-
-class _Cut(NamedTuple):
-    """A network taken apart: what runs frozen, what runs trained, what else is trained."""
-
-    before: list[Callable[[Tensor], Tensor]]
-    after: list[nn.Module]
-    head: list[nn.Module]
 
 
 class Backbone(nn.Module):
@@ -86,7 +67,7 @@ class Backbone(nn.Module):
         cfg: Mapping[str, Any] = getattr(network, "pretrained_cfg", None) or {}
         self.mean = _three(cfg.get("mean"))
         self.std = _three(cfg.get("std"))
-        self._cut = _find_cut(network) if trainable == "last" else None
+        self._cut = find_cut(network) if trainable == "last" else None
         if self._cut is None:
             self._train_everything()
         else:
@@ -213,32 +194,6 @@ class Backbone(nn.Module):
                 part.train(mode)
         return self
 
-    def encode(self, pictures: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        """Features of pictures, in evaluation mode and without gradients.
-
-        Parameters
-        ----------
-        pictures : ndarray of shape (n, s, s, 3), uint8
-            Pictures, RGB.
-
-        Returns
-        -------
-        ndarray of shape (n, d), float32
-            Features, not normalised.
-        """
-        device = next(self.parameters()).device
-        was_training = self.training
-        self.eval()
-        try:
-            with torch.inference_mode():
-                pixels = torch.from_numpy(np.require(pictures, requirements=["C", "W"])).to(device)
-                images = pixels.permute(0, 3, 1, 2).float() / 255
-                mean, std = (images.new_tensor(v)[:, None, None] for v in (self.mean, self.std))
-                features: Tensor = self((images - mean) / std)
-        finally:
-            self.train(was_training)
-        return features.float().cpu().numpy()
-
     def _train_everything(self) -> None:
         if self.trainable == "last":
             warnings.warn(
@@ -250,7 +205,7 @@ class Backbone(nn.Module):
         self.trainable = "all"
         self.requires_grad_(True)
 
-    def _freeze(self, cut: _Cut) -> None:
+    def _freeze(self, cut: Cut) -> None:
         self.requires_grad_(False)
         for part in (*cut.after, *cut.head):
             part.requires_grad_(True)
@@ -331,6 +286,22 @@ def load_backbone(
     return Backbone(network, name=model, image_size=image_size, trainable=trainable)
 
 
+def backbone_for(settings: NetworkSettings) -> Backbone:
+    """The backbone that the settings name.
+
+    Parameters
+    ----------
+    settings : NetworkSettings
+        Network, weights, image size, and what is trained.
+    """
+    return load_backbone(
+        settings.model,
+        settings.weights,
+        image_size=settings.image_size,
+        trainable=settings.trainable,
+    )
+
+
 def load_encoder(model: str, weights: str) -> Backbone:
     """A backbone for features as they are: at its own image size, on the GPU if there is one.
 
@@ -353,23 +324,3 @@ def _three(values: Any) -> tuple[float, float, float]:
     """A value per channel; 0.5 where the network comes without."""
     red, green, blue = values if values is not None else (0.5, 0.5, 0.5)
     return float(red), float(green), float(blue)
-
-
-def _find_cut(network: nn.Module) -> _Cut | None:
-    """Take the network apart at its last block or stage, if that has one of the usual names."""
-    children = dict(network.named_children())
-    names = list(children)
-    place = next((name for name in (*_CONTAINERS, *_STAGES) if name in names), None)
-    if place is None:
-        return None
-    earlier, later = names[: names.index(place)], names[names.index(place) + 1 :]
-    stages = list(children[place].children()) if place in _CONTAINERS else [children[place]]
-    n_tail = next((i for i, name in enumerate(later) if name in _HEADS), len(later))
-    before: list[Any] = [*(children[name] for name in earlier), *stages[:-1]]
-    if "patch_embed" in earlier and hasattr(network, "_pos_embed"):  # a method, in no child
-        before.insert(earlier.index("patch_embed") + 1, network._pos_embed)
-    return _Cut(
-        before=before,
-        after=[*stages[-1:], *(children[name] for name in later[:n_tail])],
-        head=[children[name] for name in later[n_tail:]],
-    )

@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn.covariance import ledoit_wolf
 
-from newfound.deep import settle
-from newfound.deep.settle import fit_projection, nearest_rounds, project
+from newfound.deep import reassignment
+from newfound.deep.reassignment import fit_projection, nearest_rounds, project
 from newfound.mixture.assignment import nearest_labels
 from newfound.mixture.projection import Projection, shrunk_covariance, unit_rows
 
@@ -31,7 +31,7 @@ class Some:
 
 @pytest.fixture(params=[8192, 32, 1])
 def chunks(request, monkeypatch):
-    monkeypatch.setattr(settle, "_CHUNK", request.param)
+    monkeypatch.setattr(reassignment, "_CHUNK", request.param)
 
 
 @pytest.mark.usefixtures("chunks")

@@ -5,9 +5,9 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 
-from newfound.deep.images import pairs
+from newfound.deep.images import view_pairs
 from newfound.deep.images.feed import Feed
-from newfound.deep.images.pairs import FreshViews, StoredViews
+from newfound.deep.images.view_pairs import FreshViews, StoredViews
 from newfound.deep.images.views import Views, draw
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.records import Listener
@@ -109,7 +109,7 @@ def test_one_view_is_refused(backbone, digits, fabric):
 
 
 def test_views_that_do_not_fit_are_refused(backbone, digits, fabric, monkeypatch):
-    monkeypatch.setattr(pairs, "free_memory", lambda device: 4096)
+    monkeypatch.setattr(view_pairs, "free_memory", lambda device: 4096)
     with pytest.raises(InputError, match="4 stored views take"):
         store(backbone, digits, fabric)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from newfound.arrays import Ints
-from newfound.deep.estep import Clusters
+from newfound.deep.partition import Clusters
 from newfound.labels import UNLABELLED
 from newfound.mixture.sizes import SOFTNESS, expected_sizes
 
@@ -19,7 +19,7 @@ _N_ROUNDS, _N_SCALINGS = 8, 10
 _CHUNK_ENTRIES = 1 << 26
 
 
-def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
+def fit_expected_sizes(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
     """Re-assign unlabelled rows so that components get the sizes to be expected.
 
     By turns the plan R = argmin Σ R·(d² + ε·log R) with rows that sum to 1 and columns that sum to
@@ -61,7 +61,7 @@ def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
         # that of a single chunk is kept, that of many is computed again
         kept = list(costs()) if len(chunks) == 1 else None
         nearest, sums, totals = [], torch.zeros_like(prototypes), torch.zeros_like(sizes)
-        plans = transport(lambda: kept or costs(), sizes, SOFTNESS)  # noqa: B023
+        plans = transport_plan(lambda: kept or costs(), sizes, SOFTNESS)  # noqa: B023
         for rows, plan in zip(chunks, plans, strict=True):
             nearest.append(plan.argmax(dim=1))
             sums += plan.T @ rows
@@ -74,7 +74,7 @@ def balance(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
     return replace(clusters, labels=labels, prototypes=prototypes.cpu().double().numpy())
 
 
-def transport(
+def transport_plan(
     costs: Callable[[], Iterable[Tensor]], sizes: Tensor, softness: float
 ) -> Iterator[Tensor]:
     """The entropic transport plan, chunk by chunk: rows sum to 1, columns to `sizes`.

@@ -8,14 +8,16 @@ import pytest
 import torch
 from sklearn.metrics import adjusted_rand_score
 
-from newfound.deep.balance import balance, transport
-from newfound.deep.estep import Clusters, prototypes_from
-from newfound.deep.settings import Settings
+from newfound.deep.partition import Clusters
+from newfound.deep.prototypes import prototypes_from
+from newfound.deep.settings import EStepSettings
+from newfound.deep.sized_partition import fit_expected_sizes, transport_plan
 from newfound.mixture.assignment import nearest_labels, prototypes_of
 from newfound.mixture.projection import unit_rows
 from newfound.mixture.sizes import expected_sizes
 
 CPU = torch.device("cpu")
+TAU = 0.1  # of the prototypical loss
 
 
 def slow_transport(cost, sizes, softness, n_scalings=10):
@@ -36,7 +38,7 @@ def slow_transport(cost, sizes, softness, n_scalings=10):
 def plan_of(cost, sizes, softness, n_rows=None):
     """The plan in one piece, from chunks of so many rows."""
     chunks = cost.split(n_rows or len(cost))
-    return torch.cat(list(transport(lambda: chunks, sizes, softness)))
+    return torch.cat(list(transport_plan(lambda: chunks, sizes, softness)))
 
 
 def some_cost(n_rows=30, n_columns=4, seed=0):
@@ -116,7 +118,7 @@ def sizes_of(clusters, codes):
 
 def test_sizes_come_near_those_to_be_expected():
     before = unequal()
-    after = balance(before, Four.codes, CPU)
+    after = fit_expected_sizes(before, Four.codes, CPU)
     expected = expected_sizes(Four.codes, before.labels, 4)
     np.testing.assert_allclose(expected, [40, 40, 60, 60])
     np.testing.assert_array_equal(after.sizes, expected)
@@ -133,7 +135,7 @@ def test_nearest_prototypes_alone_would_not_have_come_there():
 
 def test_a_plan_and_its_prototypes_by_turns():
     before = unequal()
-    after = balance(before, Four.codes, CPU)
+    after = fit_expected_sizes(before, Four.codes, CPU)
     free = Four.codes == -1
     V, prototypes = Four.V[free].astype(np.float64), before.prototypes.copy()
     for _ in range(8):
@@ -148,9 +150,9 @@ def test_a_plan_and_its_prototypes_by_turns():
 
 @pytest.mark.parametrize("n_entries", [1, 28, 797])  # 1, 7 and 199 of 200 rows at a time
 def test_rows_are_dealt_in_chunks(n_entries, monkeypatch):
-    whole = balance(unequal(), Four.codes, CPU)
-    monkeypatch.setattr("newfound.deep.balance._CHUNK_ENTRIES", n_entries)
-    chunked = balance(unequal(), Four.codes, CPU)
+    whole = fit_expected_sizes(unequal(), Four.codes, CPU)
+    monkeypatch.setattr("newfound.deep.sized_partition._CHUNK_ENTRIES", n_entries)
+    chunked = fit_expected_sizes(unequal(), Four.codes, CPU)
     np.testing.assert_array_equal(chunked.labels, whole.labels)
     np.testing.assert_allclose(chunked.prototypes, whole.prototypes, atol=1e-6)
 
@@ -160,7 +162,7 @@ def test_labelled_rows_never_move():
     far = np.flatnonzero(codes == 0)[:3]
     codes[far] = 1  # in the midst of another class
     before = unequal(codes, np.where(codes >= 0, codes, Four.labels))
-    after = balance(before, codes, CPU)
+    after = fit_expected_sizes(before, codes, CPU)
     labelled = codes >= 0
     np.testing.assert_array_equal(after.labels[labelled], codes[labelled])
     assert (after.labels != before.labels).any()
@@ -172,7 +174,7 @@ def test_what_was_given_stays_as_it_was():
         before, labels=before.labels.copy(), V=before.V.copy(), prototypes=before.prototypes.copy()
     )
     codes = Four.codes.copy()
-    balance(before, codes, CPU)
+    fit_expected_sizes(before, codes, CPU)
     for name in ("labels", "V", "prototypes"):
         np.testing.assert_array_equal(getattr(before, name), getattr(kept, name))
     np.testing.assert_array_equal(codes, Four.codes)
@@ -188,7 +190,7 @@ def test_where_a_component_would_be_left_without_rows_the_partition_stays():
     labels[-10:] = 3
     means = np.eye(3)[[0, 1, 2, 2]]  # both in one place: every row is more of the larger
     before = clusters_of(V.astype(np.float32), codes, labels, means)
-    after = balance(before, codes, CPU)
+    after = fit_expected_sizes(before, codes, CPU)
     assert after.labels is before.labels
     assert after.prototypes is before.prototypes
     np.testing.assert_array_equal(before.prototypes, means)
@@ -198,39 +200,39 @@ def test_where_a_component_would_be_left_without_rows_the_partition_stays():
 def test_without_a_known_class_nothing_is_to_be_expected():
     codes = np.full(240, -1)
     before = clusters_of(Four.V, codes, Four.labels)
-    assert balance(before, codes, CPU) is before
+    assert fit_expected_sizes(before, codes, CPU) is before
 
 
 def test_with_every_row_labelled_nothing_is_to_be_moved():
     before = clusters_of(Four.V, Four.truth, Four.truth)
-    assert balance(before, Four.truth, CPU) is before
+    assert fit_expected_sizes(before, Four.truth, CPU) is before
 
 
 def test_the_order_of_rows_does_not_matter():
     order = np.random.default_rng(1).permutation(240)
-    after = balance(unequal(), Four.codes, CPU)
+    after = fit_expected_sizes(unequal(), Four.codes, CPU)
     shuffled = clusters_of(Four.V[order], Four.codes[order], Four.labels[order])
-    again = balance(shuffled, Four.codes[order], CPU)
+    again = fit_expected_sizes(shuffled, Four.codes[order], CPU)
     np.testing.assert_array_equal(again.labels, after.labels[order])
     np.testing.assert_allclose(again.prototypes, after.prototypes, atol=1e-5)
 
 
 def test_prototypes_know_how_much_too_large_each_component_is():
-    settings, z = Settings(pca="off"), torch.from_numpy(Four.V)
-    after = balance(unequal(), Four.codes, CPU)
-    prototypes = prototypes_from(z, Four.codes, after, None, settings).to(CPU)
+    settings, z = EStepSettings(pca="off"), torch.from_numpy(Four.V)
+    after = fit_expected_sizes(unequal(), Four.codes, CPU)
+    prototypes = prototypes_from(z, Four.codes, after, None, settings, TAU).to(CPU)
     free = z[torch.from_numpy(Four.codes == -1)].float()
-    shares = (free @ prototypes.means.T / settings.prototype_temperature).softmax(dim=1)
+    shares = (free @ prototypes.means.T / TAU).softmax(dim=1)
     expected = (shares.mean(dim=0) / torch.tensor([0.2, 0.2, 0.3, 0.3])).log()
     torch.testing.assert_close(prototypes.excess, expected, atol=1e-5, rtol=1e-5)
     assert expected.abs().max() > 1e-3
-    without = prototypes_from(z, Four.codes, unequal(), None, settings).to(CPU)
+    without = prototypes_from(z, Four.codes, unequal(), None, settings, TAU).to(CPU)
     assert without.excess is None
 
 
 def test_the_excess_is_added_up_in_chunks(monkeypatch):
-    z, after = torch.from_numpy(Four.V), balance(unequal(), Four.codes, CPU)
-    given = (z, Four.codes, after, None, Settings(pca="off"))
+    z, after = torch.from_numpy(Four.V), fit_expected_sizes(unequal(), Four.codes, CPU)
+    given = (z, Four.codes, after, None, EStepSettings(pca="off"), TAU)
     whole = prototypes_from(*given).excess
-    monkeypatch.setattr("newfound.deep.estep._CHUNK", 7)
+    monkeypatch.setattr("newfound.deep.prototypes._CHUNK", 7)
     torch.testing.assert_close(prototypes_from(*given).excess, whole)

@@ -1,0 +1,152 @@
+"""The M-step of the loop: one epoch of the method's loss over batches of two views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from newfound.arrays import Floats, Ints
+from newfound.deep.checkpoint import LAST
+from newfound.deep.engine import gather, whole_order
+from newfound.deep.estep import FoundComponents
+from newfound.deep.images.batches import epoch_batches, epoch_seed
+from newfound.deep.images.view_pairs import FreshViews, StoredViews
+from newfound.deep.method import Batch, Method
+from newfound.deep.optimiser import cosine_rate
+from newfound.deep.records import Listener
+from newfound.deep.settings import Settings
+from newfound.deep.setup import TrainingSetup
+from newfound.errors import InputError
+from newfound.labels import UNLABELLED
+
+
+class MStep:
+    """Trains the network for an epoch.
+
+    Parameters
+    ----------
+    setup : TrainingSetup
+        Network, optimiser and images.
+    codes : ndarray of shape (n,)
+        Known class of each image, -1 where it is unlabelled or held out.
+    settings : Settings
+        Batches, learning rate, seed, stored views.
+    method : Method
+        Has the loss.
+    folder : Path
+        Run folder, named in the error if the loss diverges.
+    listener : Listener
+        Called after each batch.
+    """
+
+    def __init__(
+        self,
+        setup: TrainingSetup,
+        codes: Ints,
+        settings: Settings,
+        method: Method,
+        folder: Path,
+        listener: Listener,
+    ) -> None:
+        self._setup, self._fabric, self._codes = setup, setup.fabric, codes
+        self._settings, self._method = settings, method
+        self._folder, self._listener = folder, listener
+        self._stored: StoredViews | None = None
+
+    def train_epoch(self, epoch: int, found: FoundComponents | None) -> float:
+        """Train for one epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            Counted from 0; batches and views are drawn for it.
+        found : FoundComponents or None
+            Of this epoch's E-step; None for a method without prototypes.
+
+        Returns
+        -------
+        float
+            Mean loss over the batches.
+
+        Raises
+        ------
+        InputError
+            If a loss or a weight is not finite any more.
+        """
+        settings = self._settings.optimiser
+        for group in self._setup.optimiser.param_groups:
+            group["lr"] = cosine_rate(epoch, settings.epochs, settings.learning_rate)
+        rows = epoch_batches(
+            self._codes != UNLABELLED,
+            settings.n_labelled_per_batch,
+            settings.n_unlabelled_per_batch,
+            seed=self._settings.run.seed,
+            epoch=epoch,
+        )
+        codes = self._setup.put(self._codes)
+        assigned = codes if found is None else self._setup.put(found.labels)
+        prototypes = None if found is None else found.prototypes
+        losses = torch.zeros(len(rows), device=self._fabric.device)
+        torch.manual_seed(epoch_seed(self._settings.run.seed, epoch))  # for chance in the network
+        self._setup.wrapped.train()
+        pairs = self._view_pairs()
+        for i, two in enumerate(pairs.batches(rows, epoch)):
+            whole = self._setup.put(whole_order(rows[i], self._fabric))
+            z, h = self._forward(two, past_frozen_part=pairs.past_frozen_part)
+            loss = self._method.loss(Batch(z, h, codes[whole], assigned[whole], prototypes, epoch))
+            self._step(loss, i, len(rows))
+            losses[i] = loss.detach()
+            self._listener.batch(epoch, i + 1, len(rows))
+        return self._mean_loss(losses.cpu().numpy(), epoch)
+
+    def _step(self, loss: Tensor, i: int, n_batches: int) -> None:
+        """Add up gradients; take a step after `accumulate` batches, and after the last one."""
+        accumulate = self._settings.optimiser.accumulate
+        first = i - i % accumulate
+        self._fabric.backward(loss / min(accumulate, n_batches - first))
+        if (i + 1) % accumulate == 0 or i + 1 == n_batches:
+            self._setup.optimiser.step()
+            self._setup.optimiser.zero_grad(set_to_none=True)
+            self._setup.average.update()
+
+    def _view_pairs(self) -> FreshViews | StoredViews:
+        """Where views come from; the store is filled when it is first used."""
+        run, setup = self._settings.run, self._setup
+        if run.n_stored_views == 0:
+            return FreshViews(setup.views, setup.feed, self._fabric, seed=run.seed)
+        if self._stored is None:
+            self._listener.say("Passing views through the frozen part")
+            self._stored = StoredViews(
+                setup.network.backbone,
+                setup.views,
+                setup.feed,
+                self._fabric,
+                n_views=run.n_stored_views,
+                seed=run.seed,
+            )
+        return self._stored
+
+    def _forward(self, two: Tensor, *, past_frozen_part: bool) -> tuple[Tensor, Tensor]:
+        """Features (2, n, d) and head outputs (2, n, p) of two views, of all processes."""
+        z, h = self._setup.wrapped(two, past_frozen_part=past_frozen_part)
+        shape = (2, len(two) // 2, -1)
+        return gather(z.view(shape), self._fabric, 1), gather(h.view(shape), self._fabric, 1)
+
+    def _mean_loss(self, losses: Floats, epoch: int) -> float:
+        """The mean loss; stops the run if a loss or a weight is not finite."""
+        bad = np.flatnonzero(~np.isfinite(losses))
+        weights = self._setup.weights().values()
+        if len(bad) == 0 and all(bool(w.isfinite().all()) for w in weights):
+            return float(losses.mean())
+        batch = int(bad[0]) if len(bad) else len(losses) - 1
+        last = self._folder / LAST
+        rate = self._settings.optimiser.learning_rate
+        raise InputError(
+            f"The loss became {losses[batch]} in epoch {epoch}, batch {batch}, or a weight was not "
+            f"finite after it. The last good checkpoint: "
+            f"{last if last.exists() else 'none yet'}. "
+            f"Try a learning_rate below {rate}, in a new run folder."
+        )
