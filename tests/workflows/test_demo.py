@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 torch = pytest.importorskip("torch")
 
-from newfound.result.result import read_result  # noqa: E402
+from newfound.result.store import read_result  # noqa: E402
 from newfound.workflows import demo as demonstration  # noqa: E402
 from newfound.workflows.demo import DIGITS, run_demo, write_digits  # noqa: E402
 
@@ -71,9 +71,9 @@ def test_another_seed_keeps_other_labels_and_the_same_pictures(tmp_path):
 
 def test_the_run_is_a_finished_one_that_was_trained(folder, demo):
     assert demo.run == folder / "run-0-1"
-    assert read_result(demo.run).run == demo.result.run
-    assert demo.result.run["settings"]["train"]
-    assert demo.result.run["settings"]["training"]["epochs"] == 1
+    assert read_result(demo.run).record == demo.result.record
+    assert demo.result.record.settings.train
+    assert demo.result.record.settings.training["epochs"] == 1
     assert demo.result.encoder["kind"] == "trained"
 
 

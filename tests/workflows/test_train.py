@@ -13,7 +13,7 @@ from samples import Digits
 torch = pytest.importorskip("torch")
 
 from newfound.deep.checkpoint import load_checkpoint  # noqa: E402
-from newfound.deep.images.views import Views  # noqa: E402
+from newfound.deep.images.views import views_for  # noqa: E402
 from newfound.deep.logs import TensorBoard  # noqa: E402
 from newfound.deep.network.backbone import load_backbone  # noqa: E402
 from newfound.deep.settings import Settings  # noqa: E402
@@ -57,7 +57,7 @@ def root(tmp_path_factory):
 
 
 def train_on(root, out, settings=SMALL, **options):
-    return train_on(root / "pictures", root / "labels.csv", settings, out, **options)
+    return train(root / "pictures", root / "labels.csv", settings, out, **options)
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_the_files_of_a_run(finished):
 
 def test_a_file_that_cannot_be_read_is_listed_with_the_reason(finished):
     result, out = finished
-    reason = "no picture in a format that can be read"
+    reason = "not a picture in a format that can be read"
     skipped = result.collection.skipped
     assert [(item.path, item.reason) for item in skipped] == [("050-broken.png", reason)]
     assert read_table(out / "skipped.csv") == [{"path": "050-broken.png", "reason": reason}]
@@ -167,7 +167,7 @@ def test_the_weights_give_the_features_of_the_run(finished):
     ).eval()
     images = torch.from_numpy(np.repeat(Digits.images[:N, None], 3, axis=1))
     with torch.no_grad():
-        features = backbone(Views(8, backbone.mean, backbone.std).centre(images)).numpy()
+        features = backbone(views_for(backbone, SMALL.views).centre(images)).numpy()
     np.testing.assert_allclose(features, result.features, atol=1e-5)
     _, made_by = load_checkpoint(out / "backbone.safetensors")
     assert made_by == {"model": "test_resnet", "image_size": 8}
@@ -249,7 +249,7 @@ def test_other_pictures_in_the_same_folder_are_refused(root, finished, tmp_path)
     shutil.copytree(finished[1], tmp_path / "run")
     Image.fromarray(255 - Digits.images[7]).save(tmp_path / "other" / "pictures" / "007.png")
     with pytest.raises(InputError, match="other data: images was"):
-        train(tmp_path / "other", tmp_path / "run")
+        train_on(tmp_path / "other", tmp_path / "run")
 
 
 def as_by_0_1_0(out, folder):
@@ -311,7 +311,7 @@ def test_labels_of_broken_files_only_are_no_labels(tmp_path):
 def test_a_run_folder_among_the_pictures_is_refused(root, tmp_path):
     shutil.copytree(root, tmp_path / "copy")
     with pytest.raises(InputError, match="is inside the folder of pictures"):
-        train(tmp_path / "copy", tmp_path / "copy" / "pictures" / "run")
+        train_on(tmp_path / "copy", tmp_path / "copy" / "pictures" / "run")
 
 
 def test_the_label_zero_is_written(root, tmp_path):

@@ -92,11 +92,11 @@ def test_a_network_without_a_best_epoch_has_the_averaged_weights(run_pictures, t
     assert result.encoder["checkpoint"] == "last.safetensors"
     path = out / "train" / "last.safetensors"
     tensors, _ = load_checkpoint(path)
-    network = load_trained(settings, path).network
+    backbone = load_trained(settings, path).backbone
     n_other = 0
-    for name, value in network.state_dict().items():
-        last = tensors[f"network.{name}"]
-        expected = tensors.get(f"average.network.{name}", last)
+    for name, value in backbone.state_dict().items():
+        last = tensors[f"network.backbone.{name}"]
+        expected = tensors.get(f"average.network.backbone.{name}", last)
         np.testing.assert_array_equal(value.numpy(), expected.numpy(), err_msg=name)
         n_other += bool((expected != last).any())
     assert n_other > 0
