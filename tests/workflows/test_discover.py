@@ -16,7 +16,8 @@ from sklearn.datasets import load_digits
 from newfound.data.collection import Collection
 from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.settings import Settings
-from newfound.encode import encoders as encode
+from newfound.encode import Encoded
+from newfound.encode import pictures as picture_files
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.result.result import read_result
 from newfound.result.run_folder import open_run
@@ -188,9 +189,9 @@ def test_texts(tmp_path, monkeypatch):
     def encode_texts(texts, cache, progress):
         assert cache == tmp_path / "run" / "cache"
         progress(N, N)
-        return encode.Encoded(Digits.X[:N], np.arange(N), [], "sentences")
+        return Encoded(Digits.X[:N], np.arange(N), [], "sentences")
 
-    monkeypatch.setattr(encode, "encode_texts", encode_texts)
+    monkeypatch.setattr(discovery, "encode_texts", encode_texts)
     result = discover(tmp_path / "texts.csv", out=tmp_path / "run", rehearse=False)
     assert (result.run["kind"], result.run["encoder"]) == ("texts", "sentences")
     assert read_result(tmp_path / "run").collection.texts[7] == "text 7"
@@ -371,13 +372,13 @@ def test_ctrl_c_while_encoding_keeps_what_was_encoded(pictures, finished, tmp_pa
     with pytest.raises(InputError, match="did not finish; give its command again"):
         read_result(tmp_path)
     opened = []
-    read_picture = encode.read_picture
+    read_picture = picture_files.read_picture
 
     def count(path, **options):
         opened.append(path)
         return read_picture(path, **options)
 
-    monkeypatch.setattr(encode, "read_picture", count)
+    monkeypatch.setattr(picture_files, "read_picture", count)
     result = run_pictures(pictures, tmp_path)
     assert 0 < len(opened) <= N + 1 - 64
     pd.testing.assert_frame_equal(result.table, finished[0].table)

@@ -34,7 +34,7 @@ from newfound.data.collection import (
     check_discoverable,
     read_collection,
 )
-from newfound.encode import encoders as encode
+from newfound.encode import encode_pictures, encode_texts
 from newfound.errors import DiscoveryWarning, InputError, require
 from newfound.files import write_atomically
 from newfound.labels import encode_labels
@@ -415,11 +415,11 @@ def _encode(collection: Collection, encoder: str, cache: Path | None, job: _Job)
     tell = functools.partial(job.tell, "Encoding")
     with job.timed("encode"):
         if collection.texts is not None:
-            encoded = encode.encode_texts(collection.texts, cache=cache, progress=tell)
+            encoded = encode_texts(collection.texts, cache=cache, progress=tell)
         else:
             encoder = _with_whole_path(encoder)
             paths = collection.paths or []
-            encoded = encode.encode_pictures(paths, encoder, cache=cache, progress=tell)
+            encoded = encode_pictures(paths, encoder, cache=cache, progress=tell)
     rest = collection.without(encoded.skipped)
     if len(rest) == 0:
         check_discoverable(rest)  # says what was wrong with the first one
