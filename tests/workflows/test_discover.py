@@ -12,13 +12,14 @@ import pytest
 from samples import Digits, collection_of
 
 from newfound.deep.settings import Settings
-from newfound.encode import encoders as encode
+from newfound.encode import Encoded
+from newfound.encode import pictures as picture_files
 from newfound.errors import InputError
 from newfound.result.record import Request, RunRecord
 from newfound.result.run_folder import open_run
 from newfound.result.sentences import answer_sentence, trust_sentence
 from newfound.result.store import read_result
-from newfound.workflows import fitting
+from newfound.workflows import encoding, fitting
 from newfound.workflows.discover import discover
 
 GREY = "pixels-8x8-grey"
@@ -96,9 +97,9 @@ def test_texts(tmp_path, monkeypatch):
     def encode_texts(texts, cache, progress):
         assert cache == tmp_path / "run" / "cache"
         progress(N, N)
-        return encode.Encoded(Digits.X[:N], np.arange(N), [], "sentences")
+        return Encoded(Digits.X[:N], np.arange(N), [], "sentences")
 
-    monkeypatch.setattr(encode, "encode_texts", encode_texts)
+    monkeypatch.setattr(encoding, "encode_texts", encode_texts)
     result = discover(tmp_path / "texts.csv", out=tmp_path / "run", rehearse=False)
     assert (result.record.kind, result.record.encoder) == ("texts", "sentences")
     assert read_result(tmp_path / "run").collection.texts[7] == "text 7"
@@ -255,13 +256,13 @@ def test_ctrl_c_while_encoding_keeps_what_was_encoded(
     with pytest.raises(InputError, match="did not finish"):
         read_result(tmp_path)
     opened = []
-    read_picture = encode.read_picture
+    read_picture = picture_files.read_picture
 
     def count(path, **options):
         opened.append(path)
         return read_picture(path, **options)
 
-    monkeypatch.setattr(encode, "read_picture", count)
+    monkeypatch.setattr(picture_files, "read_picture", count)
     result = run_pictures(tmp_path)
     assert 0 < len(opened) <= N + 1 - 64
     pd.testing.assert_frame_equal(result.table, finished[0].table)

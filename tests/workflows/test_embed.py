@@ -6,8 +6,8 @@ from PIL import Image
 
 from newfound.data.features import load_features
 from newfound.data.reading import read_collection
-from newfound.encode import encoders as encode
-from newfound.encode.encoders import Encoded
+from newfound.encode import Encoded
+from newfound.encode import pictures as picture_files
 from newfound.errors import InputError
 from newfound.workflows import embed as embedding
 from newfound.workflows.embed import embed
@@ -79,8 +79,8 @@ def test_a_second_run_finds_the_features_beside_the_file(pictures, tmp_path, mon
         decoded.append(path.name)
         return original(path, **options)
 
-    original = encode.read_picture
-    monkeypatch.setattr(encode, "read_picture", watch)
+    original = picture_files.read_picture
+    monkeypatch.setattr(picture_files, "read_picture", watch)
     embed(pictures, None, out, encoder=GREY)
     assert decoded == ["3-broken.png"]  # tried again
     for name, values in read(out).items():

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from newfound.data.reading import read_collection
-from newfound.encode.encoders import Encoded, encode_pictures, encode_texts
+from newfound.encode import Encoded, encode_pictures, encode_texts
 from newfound.errors import InputError
 from newfound.files import write_atomically
 from newfound.progress import Progress, no_progress

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from newfound.arrays import Floats
 from newfound.data.collection import Collection, check_discoverable
-from newfound.encode import encoders as encode
+from newfound.encode import encode_pictures, encode_texts
 from newfound.errors import InputError
 from newfound.result.result import Result
 from newfound.workflows.job import Job
@@ -57,11 +57,11 @@ def encode_items(
     progress = functools.partial(job.progress, "Encoding")
     with job.timed("encode"):
         if collection.texts is not None:
-            encoded = encode.encode_texts(collection.texts, cache=cache, progress=progress)
+            encoded = encode_texts(collection.texts, cache=cache, progress=progress)
         else:
             paths = collection.paths or []
             encoder = with_absolute_path(encoder)
-            encoded = encode.encode_pictures(paths, encoder, cache=cache, progress=progress)
+            encoded = encode_pictures(paths, encoder, cache=cache, progress=progress)
     rest = collection.without(encoded.skipped)
     if len(rest) == 0:
         check_discoverable(rest)  # its message says what was wrong with the first item

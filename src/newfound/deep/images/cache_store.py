@@ -125,7 +125,7 @@ class CacheStore:
         return len(written) == len(chunk)
 
     def distrust(self, places: Sequence[int]) -> None:
-        """Mark rows that will change, so that a kill leaves no new pixels under old lines."""
+        """Mark rows that are about to change: a kill must not leave new pixels with old lines."""
         lines = []
         for place in places:
             if not self.entries[place].reason:

@@ -144,8 +144,8 @@ def load_sentence_encoder() -> Callable[[list[str]], npt.NDArray[np.float32]]:
         From a list of n texts to an ndarray of shape (n, 384), float32: the mean over the tokens
         (the first 256), not normalised.
     """
-    with contextlib.suppress(ImportError):  # without torchvision there is nothing to put right
-        require("newfound.deep.network.vision", "train")
+    with contextlib.suppress(ImportError):  # without torchvision there is nothing to repair
+        from newfound.deep.network import vision  # noqa: F401
     package = require(SENTENCE_PACKAGE, "offline")
     library = require("sentence_transformers", "offline")
     require("transformers.utils.logging", "offline").disable_progress_bar()
