@@ -402,7 +402,8 @@ def test_embed_writes_features_for_other_commands(root, tmp_path):
         *["--out", out, "--encoder", GREY],
     )
     assert f"200 × 64 features by {GREY}: {out}" in printed
-    assert "1 file was skipped; the first one: no picture in a format that can be read." in printed
+    skipped = "1 file was skipped; the first one: not a picture in a format that can be read."
+    assert skipped in printed
     assert "5 known categories" in succeed("count", out)
 
 
@@ -426,7 +427,7 @@ def test_update_says_what_changed_and_leaves_the_old_run(root, discovered, tmp_p
     printed = succeed("update", run_folder, root / "more", "--out", tmp_path / "new")
     assert len(read_result(tmp_path / "new")) == N + 40
     changes = re.search(r"new/assignments\.csv\. (.*) What changed: (\S+)\.$", printed)
-    assert changes[1].startswith("240 items, 200 before: 40 are new, 0 are gone,")
+    assert changes[1].startswith("240 items, 200 before: 40 added, 0 removed,")
     assert "<html" in Path(changes[2]).read_text(encoding="utf-8")
     assert (tmp_path / "new" / "report.html").exists()
     assert (run_folder / "assignments.csv").read_bytes() == before
@@ -475,7 +476,7 @@ def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatc
 
 BAD = {
     "count: no file": (["count", "{tmp}/none.npz"], "There is no file"),
-    "count: no archive": (["count", "{root}/labels.csv"], r"is no \.npz archive"),
+    "count: no archive": (["count", "{root}/labels.csv"], r"is not an \.npz archive"),
     "train: no folder": (["train", "{tmp}/none"], "none"),
     "train: features": (["train", "{root}/f.npz"], "needs a folder of pictures"),
     "train: no labels": (["train", "{root}/pictures"], "None of the 201 pictures has a label"),

@@ -190,3 +190,12 @@ def test_nothing_is_unpickled(saved):
     (saved / "mixture.safetensors").write_bytes(pickle.dumps(Bomb()))
     with pytest.raises(InputError, match="damaged"):
         load_mixture(saved)
+
+
+def test_the_count_of_a_given_number_has_no_rate_and_is_saved(blobs, tmp_path):
+    """Training with a given K counts nothing; the file once refused the NaN that stands for it."""
+    given = CategoryCount(3, 2.0, (2.0, 2.0), np.nan, np.nan)
+    mixture = SplitMergeMixture(count=given, random_state=0).fit(blobs.X, blobs.y)
+    again = round_trip(mixture, tmp_path)
+    assert np.isnan(again.count_.label_rate)
+    assert again.count_.interval == (2.0, 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,8 +106,8 @@ def _make_record(
         seed=run.seed,
         n_skipped=len(collection.skipped),
         n_novel_interval=None if count is None else _as_floats(count.interval),
-        label_rate=None if count is None else float(count.label_rate),
-        novel_share=None if count is None else float(count.novel_share),
+        label_rate=None if count is None else _number_or_none(count.label_rate),
+        novel_share=None if count is None else _number_or_none(count.novel_share),
         rehearsal=run.rehearsal,
         history=History("pass", passes) if run.history is None else run.history,
         timings=run.timings,
@@ -115,6 +116,11 @@ def _make_record(
         # Ids of novel categories are never used twice, also if a category is gone.
         last_id=max(highest_number(names[mixture.n_known_ :]), run.last_id),
     )
+
+
+def _number_or_none(value: float) -> float | None:
+    """A plain number; None for NaN, which a given K leaves where nothing was estimated."""
+    return None if math.isnan(value) else float(value)
 
 
 def _as_floats(interval: tuple[float, float]) -> tuple[float, float]:

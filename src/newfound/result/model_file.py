@@ -6,6 +6,7 @@ makes the same predictions as the one that was saved, to the last bit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,7 @@ def _words_of(mixture: SplitMergeMixture) -> dict[str, Any]:
         "projection": mixture.projection_.get_params(),
         "classes": {"type": classes.dtype.str, "names": classes.tolist()},
         "values": {name: _plain(getattr(mixture, name)) for name in _VALUES},
-        "count": None if mixture.count_ is None else asdict(mixture.count_),
+        "count": None if mixture.count_ is None else _count_values(mixture.count_),
         "history": [asdict(done) for done in mixture.history_],
     }
 
@@ -145,8 +146,14 @@ def _plain_settings(mixture: SplitMergeMixture) -> dict[str, Any]:
     if not isinstance(settings["random_state"], int):
         settings["random_state"] = None
     if mixture.count is not None:
-        settings["count"] = asdict(mixture.count)
+        settings["count"] = _count_values(mixture.count)
     return {name: settings[name] for name in settings if name not in ("prior", "callback")}
+
+
+def _count_values(count: CategoryCount) -> dict[str, Any]:
+    """A count for JSON, which has no NaN: with a given K no label rate is estimated."""
+    values = asdict(count).items()
+    return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values}
 
 
 def _plain(value: Any) -> Any:
@@ -194,7 +201,10 @@ def _projection_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]
 
 
 def _count_from(count: dict[str, Any] | None) -> CategoryCount | None:
-    return None if count is None else CategoryCount(**{**count, "interval": (*count["interval"],)})
+    if count is None:
+        return None
+    values = {name: math.nan if value is None else value for name, value in count.items()}
+    return CategoryCount(**{**values, "interval": (*count["interval"],)})
 
 
 def _pass_from(done: dict[str, Any]) -> Pass:
