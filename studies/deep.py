@@ -1,7 +1,7 @@
 """The deep loop against the bare pass of the same network, and against GCD's, in one run.
 
-    python benchmarks/deep.py --model vit_base_patch16_224 --trainable last --image-size 224
-    python benchmarks/deep.py --model resnet18 --image-size 32 --batch 512
+    python studies/deep.py --model vit_base_patch16_224 --trainable last --image-size 224
+    python studies/deep.py --model resnet18 --image-size 32 --batch 512
 
 Images are random; what is in them does not matter for speed.
 """

@@ -1,8 +1,8 @@
 """The number of categories from any start: our mixture, our count, and the rivals.
 
-    python benchmarks/find_k.py FILE.npz [FILE.npz ...] [--digits] --out results.jsonl
+    python studies/find_k.py FILE.npz [FILE.npz ...] [--digits] --out results.jsonl
         [--jobs N] [--max-rows 6000] [--quick] [--special] [--only mixture|count|rivals]
-    python benchmarks/find_k.py --report results.jsonl
+    python studies/find_k.py --report results.jsonl
 
 A file holds features X (n, d) and classes Y (n,). For every set 5 permutations of known and novel
 classes, known shares 20, 50 and 80 %, label rates 50 and 20 %; the mixture from several K^n_init,

@@ -1,6 +1,6 @@
 """Semi-supervised k-means against scikit-learn's Lloyd and against the field's broadcast form.
 
-python benchmarks/kmeans.py [--features FILE.npz]
+python studies/kmeans.py [--features FILE.npz]
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """The E-step against scikit-learn: time, growth with the rows, memory, profile.
 
-python benchmarks/mixture.py [--features FILE.npz]
+python studies/mixture.py [--features FILE.npz]
 """
 
 import argparse

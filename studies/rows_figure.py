@@ -1,6 +1,6 @@
 """All of every method on each data set, K known and unknown, as a picture.
 
-python benchmarks/rows_figure.py docs/results/bench.jsonl docs/results/rows.png
+python studies/rows_figure.py results/bench.jsonl docs/results/rows.png
 """
 
 from __future__ import annotations

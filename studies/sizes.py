@@ -1,6 +1,6 @@
 """What it is worth to expect categories of like sizes, and where it is not done.
 
-    python benchmarks/sizes.py FILE.npz … --out sizes.jsonl
+    python studies/sizes.py FILE.npz … --out sizes.jsonl
 
 Half of the classes are known. Their labels are drawn at random or given out by a quota; classes
 are as they are, or cut down to between a tenth and all of their rows. K is unknown.

@@ -1,6 +1,6 @@
 """A row of a table on finished features, and GCD's k-means with the field's 100 starts.
 
-python benchmarks/table.py [--features FILE.npz]   (X and y; synthetic features without it)
+python studies/table.py [--features FILE.npz]   (X and y; synthetic features without it)
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """The rivals: other people's ways to the number of categories, for comparison with ours.
 
 Not part of the method of the paper. Each function takes the same X and partial labels y as
-`SplitMergeMixture` and returns one number, K^n; `benchmarks/find_k.py` puts them side by side.
+`SplitMergeMixture` and returns one number, K^n; `studies/find_k.py` puts them side by side.
 All of them see what the mixture sees: unit-length rows on 128 principal directions (`Projection`).
 Rows are put in the order of their content first, so that their order does not matter (rule R7).
 """
