@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case
+from newfound.bench.record import Record
 from newfound.errors import InputError
 
 CASE = Case(

@@ -17,20 +17,15 @@ from safetensors.torch import save_file
 
 import newfound
 from newfound.bench import run as module
-from newfound.bench.case import Case
+from newfound.bench.case import Case, weights_id
+from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import NAMES
-from newfound.bench.plan import (
-    bench_settings,
-    is_file_of_features,
-    make_case,
-    outcome_file,
-    run_folder,
-    weights_id,
-)
+from newfound.bench.protocol import bench_settings, make_case
 from newfound.bench.results import read_records
 from newfound.bench.rivals import brent_search
 from newfound.bench.run import Place, rows_of, run_case, versions
+from newfound.bench.run_files import outcome_file, run_folder
 from newfound.bench.splits import make_split
 from newfound.deep.estep import mixture_space
 from newfound.deep.network.backbone import load_backbone
@@ -833,7 +828,7 @@ def test_prototypes_of_features(tmp_path, feature_file, prototypes, clusterer):
     [("a/b.npz", True), ("b.npy", True), ("A.NPZ", True), ("digits", False), ("npz", False)],
 )
 def test_what_a_file_of_features_is(source, expected):
-    assert is_file_of_features(source) is expected
+    assert is_feature_file(source) is expected
 
 
 def test_a_name_in_capitals_leaves_no_path_either():
@@ -853,5 +848,5 @@ def test_a_set_that_is_incomplete_or_not_there_must_be_asked_for(tmp_path, monke
     case, settings = prepare("kmeans", "cub")
     for asked in (False, True):
         with pytest.raises(Stop):
-            run_case(case, settings, place_in(tmp_path), "cub", **{option: asked})
+            run_case(case, settings, replace(place_in(tmp_path), **{option: asked}), "cub")
     assert seen == [("cub", tmp_path / "data", False), ("cub", tmp_path / "data", True)]

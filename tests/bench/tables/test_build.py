@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case
 from newfound.bench.methods import NAMES as METHOD_NAMES
+from newfound.bench.record import Record
 from newfound.bench.tables.build import NAMES, make_tables
 from newfound.bench.tables.cells import breaks_sum, count_broken, old_share
 from newfound.bench.tables.layout import DATASETS, METHODS, PAPER

@@ -13,6 +13,11 @@ from newfound.data.features import load_features
 from newfound.errors import InputError
 
 
+def is_feature_file(dataset: str) -> bool:
+    """Whether a data set is given as the path of a feature file, not as an id."""
+    return dataset.lower().endswith((".npz", ".npy"))
+
+
 def load_feature_file(path: Path) -> DataSet:
     """Read finished features and their true classes.
 

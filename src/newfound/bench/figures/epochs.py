@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from newfound.bench.case import Record
+from newfound.bench.case import case_key
 from newfound.bench.figures.canvas import COLOURS, DASHES, GREY, new_figure
 from newfound.bench.figures.runs import Runs, describe, title_of
-from newfound.bench.results import case_key
+from newfound.bench.record import Record
 from newfound.errors import require
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def draw_counts(source: str, runs: Runs) -> Figure:
     source : str
         Id of the data set.
     runs : Runs
-        Where everything lies; records are enough here.
+        Where the results are.
     """
     require("matplotlib", "train")
     from matplotlib.ticker import MaxNLocator

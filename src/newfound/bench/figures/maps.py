@@ -8,7 +8,8 @@ import numpy as np
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.figures.canvas import COLOURS, GREY, new_figure
-from newfound.bench.figures.runs import Runs, Study, describe, describe_k
+from newfound.bench.figures.figure_data import FigureData
+from newfound.bench.figures.runs import Runs, describe, describe_k
 from newfound.bench.splits import Split
 from newfound.errors import InputError, require
 from newfound.mixture.projection import unit_rows
@@ -42,25 +43,25 @@ def draw_maps(source: str, runs: Runs) -> Figure:
     source : str
         Id of the data set.
     runs : Runs
-        Where everything lies.
+        Where data, runs and results are.
     """
     require("openTSNE", "report")
-    study = Study(source, runs)
-    if study.dataset.has_features:
+    data = FigureData(source, runs)
+    if data.dataset.has_features:
         raise InputError(f"{source} holds finished features: before and after training are one.")
-    gpc = study.newest("gpc")
-    gcd = study.newest("gcd", like=gpc.case)
-    rows = map_rows(study.split)
+    gpc = data.newest("gpc")
+    gcd = data.newest("gcd", like=gpc.case)
+    rows = map_rows(data.split)
     panels = [
-        ("before training", study.start(runs.settings(source, gpc.case))),
+        ("before training", data.start(runs.settings(source, gpc.case))),
         *(
-            (f"{name}: {describe_k(run)}, All {run.all:.1f} %", study.outcome(run).features)
+            (f"{name}: {describe_k(run)}, All {run.all:.1f} %", data.outcome(run).features)
             for name, run in (("GCD", gcd), ("GPC", gpc))
         ),
     ]
-    groups, others = colour_groups(study.split, rows, study.dataset.class_names)
-    title = f"{study.title}, t-SNE of {len(rows):,} images; {describe(gpc.case)}"
-    figure = new_figure(10, 4.4, f"{title}; true K = {study.n_classes}")
+    groups, others = colour_groups(data.split, rows, data.dataset.class_names)
+    title = f"{data.title}, t-SNE of {len(rows):,} images; {describe(gpc.case)}"
+    figure = new_figure(10, 4.4, f"{title}; true K = {data.n_classes}")
     for place, (name, features) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), place)
         axes.set_title(name, fontsize=9)

@@ -8,7 +8,8 @@ import numpy as np
 
 from newfound.arrays import Doubles, Floats
 from newfound.bench.figures.canvas import COLOURS, DASHES, mark_directions, new_figure
-from newfound.bench.figures.runs import Runs, Study
+from newfound.bench.figures.figure_data import FigureData
+from newfound.bench.figures.runs import Runs
 from newfound.mixture.projection import Projection
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ def draw_variance(sources: list[str], runs: Runs) -> Figure:
     sources : list of str
         Ids of data sets or files of features.
     runs : Runs
-        Where everything lies.
+        Where data, runs and results are.
     """
     lines, backbones, marks = [], [], []
     for source in sources:
-        study, settings = Study(source, runs), runs.settings(source)
-        X = study.start(settings)
-        lines.append((f"{study.title} (d = {X.shape[1]})", explained_variance(X)))
-        has_network = not study.dataset.has_features
+        data, settings = FigureData(source, runs), runs.settings(source)
+        X = data.start(settings)
+        lines.append((f"{data.title} (d = {X.shape[1]})", explained_variance(X)))
+        has_network = not data.dataset.has_features
         backbones.append(f"{settings.model}, seed {settings.seed}" if has_network else "as given")
         marks.append(settings.n_directions)
     title = f"Features before training: {'; '.join(dict.fromkeys(backbones))}"

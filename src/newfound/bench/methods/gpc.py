@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
-from newfound.bench.methods.prototypes import Clustering, OtherPrototypes
+from newfound.bench.methods.alternative_prototypes import Alternative, AlternativePrototypes
 from newfound.deep.estep import mixture_for
 from newfound.deep.method import PrototypicalContrast
 from newfound.deep.settings import Settings
 
 
-class GPC(BenchMethod):
+class GPCMethod(BenchMethod):
     """The mixture finds K and the prototypes, the prototypical loss learns around them.
 
     Departures
@@ -33,7 +33,7 @@ class GPC(BenchMethod):
     variants = frozenset({"prototypes"})
 
     def __init__(
-        self, *args: Any, prototypes: Literal["mixture"] | Clustering = "mixture", **options: Any
+        self, *args: Any, prototypes: Literal["mixture"] | Alternative = "mixture", **options: Any
     ) -> None:
         super().__init__(*args, **options)
         self.prototypes = prototypes
@@ -46,7 +46,7 @@ class GPC(BenchMethod):
             assert mixture is not None
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
-        learner = OtherPrototypes(self.settings, self.prototypes, self.n_components)
+        learner = AlternativePrototypes(self.settings, self.prototypes, self.n_components)
         self._train(learner, pixels, codes)
         self._partition(learner, self.features_, codes)
 
@@ -56,10 +56,10 @@ class GPC(BenchMethod):
             mixture = mixture_for(settings, X.shape[1], random_state=settings.seed).fit(X, codes)
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
-        learner = OtherPrototypes(settings, self.prototypes, self.n_components)
+        learner = AlternativePrototypes(settings, self.prototypes, self.n_components)
         self._partition(learner, X, codes)
 
-    def _partition(self, learner: OtherPrototypes, X: Floats, codes: Ints) -> None:
+    def _partition(self, learner: AlternativePrototypes, X: Floats, codes: Ints) -> None:
         """Cluster finished features as the loop does."""
         seed = self.settings.seed
         clusters = learner.partition(X, codes, None, moves=True, seed=seed, count=None)

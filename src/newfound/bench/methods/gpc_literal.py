@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from newfound.bench.methods.gpc import GPC
+from newfound.bench.methods.gpc import GPCMethod
 from newfound.deep.settings import Settings
 
 
-class GPCLiteral(GPC):
+class GPCLiteralMethod(GPCMethod):
     """The paper to the letter, `Settings.paper()`: no projection head, min(1, H), n!, PCA a batch.
 
     Departures

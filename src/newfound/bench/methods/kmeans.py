@@ -14,7 +14,7 @@ from newfound.mixture.kmeans import SemiSupervisedKMeans
 N_STARTS = 10
 
 
-class KMeans(BenchMethod):
+class KMeansMethod(BenchMethod):
     """k-means of all rows at unit length; labels are not read.
 
     Departures

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case
+from newfound.bench.record import Record
 from newfound.bench.tables.cells import (
     ACCURACIES,
     FACTS,

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from newfound.bench.case import Case, Record
-from newfound.bench.results import case_key
+from newfound.bench.case import Case, case_key
+from newfound.bench.record import Record
 from newfound.bench.tables.layout import DATASETS, PLAIN, Column, Layout, Row
 
 #: What is so before a run begins; all values that there are stand in the cell.

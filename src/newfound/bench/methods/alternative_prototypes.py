@@ -13,10 +13,10 @@ from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
-Clustering = Literal["dbscan", "ward", "kmeans"]
+Alternative = Literal["dbscan", "ward", "kmeans"]
 
 
-class OtherPrototypes(PrototypicalContrast):
+class AlternativePrototypes(PrototypicalContrast):
     """GPC's losses around prototypes of DBSCAN, Ward or semi-supervised k-means.
 
     All of them keep rows of one class together and rows of two classes apart, in the space of the
@@ -36,7 +36,7 @@ class OtherPrototypes(PrototypicalContrast):
     expects_sizes = False
 
     def __init__(
-        self, settings: Settings, clustering: Clustering, n_components: int | None
+        self, settings: Settings, clustering: Alternative, n_components: int | None
     ) -> None:
         super().__init__(settings)
         if n_components is None and clustering != "dbscan":
