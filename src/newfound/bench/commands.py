@@ -98,8 +98,8 @@ def table(
     out: options.TableFile = None,
 ) -> None:
     """Print a table of the paper, with the paper's figures and ours side by side."""
-    from newfound.bench.tables.build import make_tables
     from newfound.bench.tables.rendering import render
+    from newfound.bench.tables.table import make_tables
     from newfound.files import write_atomically
 
     with clear_errors():

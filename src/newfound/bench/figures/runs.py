@@ -14,7 +14,7 @@ from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings
 from newfound.bench.record import Record
 from newfound.bench.results import RESULTS_FOLDER, read_records
-from newfound.bench.tables.layout import PLAIN
+from newfound.bench.tables.plan import PLAIN
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 
