@@ -1,9 +1,9 @@
-"""The deep loop against the bare pass of the same network, and against GCD's, in one run.
+"""The training loop against the bare network, and against GCD's training, in one run.
 
     python studies/deep.py --model vit_base_patch16_224 --trainable last --image-size 224
     python studies/deep.py --model resnet18 --image-size 32 --batch 512
 
-Images are random; what is in them does not matter for speed.
+Images are random, because their content does not matter for speed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def synchronise():
 
 
 def bare_rate(settings, n_steps):
-    """Images a second through forward, backward and the optimiser, nothing else."""
+    """Images per second through forward pass, backward pass and optimiser only."""
     fabric = start_engine(settings)
     backbone = load_backbone(
         settings.model,
@@ -95,14 +95,14 @@ def main():
     stored = given.stored_size or round(given.image_size / settings.crop_max)
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 100, given.n_images)
-    # a tint for each class, so that the E-step finds something
+    # each class has its own tint, so that the E-step finds categories
     tints = rng.integers(0, 200, (100, 3, 1, 1), dtype=np.uint8)[classes]
     pixels = rng.integers(0, 55, (given.n_images, 3, stored, stored), dtype=np.uint8) + tints
     y = np.where((classes < 80) & (rng.random(given.n_images) < 0.5), classes, -1)
     with tempfile.TemporaryDirectory() as folder:
         history = train(pixels, y, settings, Path(folder) / "gpc").history
         gcd = train(pixels, y, settings, Path(folder) / "gcd", method=Contrast(settings)).history
-    later = history[1:]  # the first epoch fills caches and counts
+    later = history[1:]  # the first epoch also fills caches and counts categories
     seconds = sum(record.seconds for record in later)
     of_gcd = sum(record.seconds for record in gcd[1:])
     result = {

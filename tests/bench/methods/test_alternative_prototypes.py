@@ -64,7 +64,7 @@ def test_elsewhere_the_last_partition_goes_on(few_digits, name):
 
 @pytest.mark.parametrize("name", ["ward", "kmeans"])
 def test_all_but_dbscan_need_k(tmp_path, few_digits, name):
-    with pytest.raises(InputError, match=f"Prototypes by {name} need n_components"):
+    with pytest.raises(InputError, match=f"Prototypes from {name} need n_components"):
         AlternativePrototypes(SETTINGS, name, None)
     with pytest.raises(InputError, match="cannot find K"):
         GPCMethod(settings=SETTINGS, folder=tmp_path, prototypes=name).fit(

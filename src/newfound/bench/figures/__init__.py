@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from newfound.bench.figures.runs import Runs
 
-#: Draws a figure of some data sets, of which all figures but one take exactly one.
+#: Draws a figure of one data set; only "variance" takes several.
 _Draw: TypeAlias = "Callable[[list[str], Runs], Figure]"
 
 

@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MIXTURE, K_MEANS = "mixture", "semi-supervised k-means"
-#: Starts of each.
+#: Number of starts of each.
 _N_STARTS = 3
 _FIRST = 8
 
 
 def draw_directions(source: str, runs: Runs) -> Figure:
-    """All, Old and New over q, before training and after GPC's.
+    """Draw All, Old and New over q, on features before training and after GPC's training.
 
     Parameters
     ----------
     source : str
-        Id of the data set, or a file of features, which has one panel only.
+        Id of the data set. A feature file has one panel only.
     runs : Runs
         Where data, runs and results are.
     """
@@ -68,7 +68,7 @@ def draw_directions(source: str, runs: Runs) -> Figure:
 
 
 def direction_sizes(n_rows: int, n_columns: int) -> list[int]:
-    """Numbers of directions to try: 8, 16, 32 … and all there are.
+    """Numbers of directions to try: 8, 16, 32 … and the largest possible one.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def accuracy_over_directions(
     split : Split
         Labels and true classes.
     settings : Settings
-        Of the mixture, and the seed.
+        Settings of the mixture, and the seed.
     sizes : list of int
         Values of q.
 

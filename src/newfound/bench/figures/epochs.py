@@ -1,4 +1,4 @@
-"""K^n over the epochs: GPC, GPC to the letter, and the truth."""
+"""K^n over the epochs: GPC, literal GPC, and the truth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Counts(NamedTuple):
-    """K^n after each epoch, a list for each seed, in the order of the seeds."""
+    """K^n after each epoch, one list per seed, in the order of the seeds."""
 
     title: str
     seeds: list[int]
@@ -23,7 +23,7 @@ class Counts(NamedTuple):
 
 
 def draw_counts(source: str, runs: Runs) -> Figure:
-    """K^n over the epochs, a line for each seed.
+    """Draw K^n over the epochs, one line per seed.
 
     Parameters
     ----------
@@ -36,14 +36,14 @@ def draw_counts(source: str, runs: Runs) -> Figure:
     from matplotlib.ticker import MaxNLocator
 
     gpc = runs.newest("gpc", source, where=_counts)
-    letter = runs.newest("gpc-literal", source, like=gpc.case, where=_counts)
+    literal = runs.newest("gpc-literal", source, like=gpc.case, where=_counts)
     figure = new_figure(
         6, 4, f"{title_of(source)}, $K^n$ found by the mixture; {describe(gpc.case)}"
     )
     axes = figure.add_subplot()
     truth = gpc.n_novel_true
     axes.axhline(truth, color=GREY, linewidth=4, zorder=0, label=f"true $K^n$ = {truth}")
-    styles = zip(("GPC", "GPC to the letter"), (gpc, letter), COLOURS, DASHES, strict=False)
+    styles = zip(("GPC", "GPC literal"), (gpc, literal), COLOURS, DASHES, strict=False)
     for name, record, colour, dashes in styles:
         counts = counts_by_epoch(name, record, runs.records)
         for number, line in enumerate(counts.lines):
@@ -65,16 +65,16 @@ def draw_counts(source: str, runs: Runs) -> Figure:
 
 
 def counts_by_epoch(name: str, record: Record, records: list[Record]) -> Counts:
-    """K^n over the epochs of a run and of those that differ from it in their seed alone.
+    """K^n over the epochs of a run, and of all runs that differ from it only in their seed.
 
     Parameters
     ----------
     name : str
-        Of the method, for the legend.
+        Name of the method, for the legend.
     record : Record
         The run.
     records : list of Record
-        All there are; of one seed the newest counts.
+        All records. For each seed the newest one counts.
     """
     key = case_key(record.case, without=("seed",))
     by_seed = {
@@ -89,5 +89,5 @@ def counts_by_epoch(name: str, record: Record, records: list[Record]) -> Counts:
 
 
 def _counts(record: Record) -> bool:
-    """Whether K was found, epoch after epoch."""
+    """Whether K was unknown and was found in every epoch."""
     return not record.case.known_k and len(record.n_novel_by_epoch) > 0

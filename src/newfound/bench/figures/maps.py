@@ -1,4 +1,4 @@
-"""Maps of the features before training, of GCD's and of GPC's, side by side."""
+"""Maps of features side by side: before training, of GCD and of GPC."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Points of a map; of larger data sets every class has its share.
+#: Largest number of points. In larger data sets every class keeps its share.
 _MOST_POINTS = 6000
 #: Markers of known and of novel classes.
 _MARKERS = ("o", "^")
@@ -27,7 +27,7 @@ _LONGEST_NAME = 22
 
 
 class Group(NamedTuple):
-    """The points of one class: known or novel, its colour, and their places in the map."""
+    """The points of one class: its name, known or novel, its colour, and indices of its points."""
 
     name: str
     is_known: bool
@@ -36,7 +36,7 @@ class Group(NamedTuple):
 
 
 def draw_maps(source: str, runs: Runs) -> Figure:
-    """t-SNE of the start's features, GCD's and GPC's, coloured by true class.
+    """Draw t-SNE maps of features before training, of GCD and of GPC, coloured by true class.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def draw_maps(source: str, runs: Runs) -> Figure:
     require("openTSNE", "report")
     data = FigureData(source, runs)
     if data.dataset.has_features:
-        raise InputError(f"{source} holds finished features: before and after training are one.")
+        raise InputError(f"{source} holds finished features, so there is no training to compare.")
     gpc = data.newest("gpc")
     gcd = data.newest("gcd", like=gpc.case)
     rows = map_rows(data.split)
@@ -71,14 +71,14 @@ def draw_maps(source: str, runs: Runs) -> Figure:
 
 
 def map_rows(split: Split, at_most: int = _MOST_POINTS) -> Ints:
-    """Rows of a split that a map shows, ascending.
+    """Rows of a split that a map shows, in ascending order.
 
     Parameters
     ----------
     split : Split
-        With the true class of each row.
+        Split with the true class of each row.
     at_most : int
-        Number of points.
+        Largest number of points.
     """
     return sample_rows(split.truth, np.array([], dtype=np.int64), at_most)
 
@@ -86,7 +86,7 @@ def map_rows(split: Split, at_most: int = _MOST_POINTS) -> Ints:
 def colour_groups(
     split: Split, rows: Ints, names: tuple[str, ...], *, seed: int = 0
 ) -> tuple[list[Group], Ints]:
-    """Classes that get a colour: 10 known and 10 novel ones at most, chosen at random.
+    """Choose the classes that get a colour at random: at most 10 known and 10 novel ones.
 
     A known and a novel class may share a colour; their markers differ.
 
@@ -97,16 +97,16 @@ def colour_groups(
     rows : ndarray of int, shape (m,)
         Rows of the split that are shown.
     names : tuple of str
-        Of the classes.
+        Names of the classes.
     seed : int
-        Of the choice.
+        Seed of the choice.
 
     Returns
     -------
     groups : list of Group
-        Known classes first; their rows are places in `rows`.
+        Classes, known ones first. Their `rows` are indices of `rows`.
     others : ndarray of int
-        Places of all other points.
+        Indices of all other points.
     """
     truth = split.truth[rows]
     generator = np.random.default_rng(seed)
@@ -145,7 +145,7 @@ def _draw_points(axes: Axes, points: Floats, groups: list[Group], others: Ints) 
 
 
 def _add_legend(figure: Figure, groups: list[Group], has_others: bool) -> None:
-    """Known classes at the left, novel ones at the right, with the others below these."""
+    """Known classes on the left, novel ones on the right, followed by the other classes."""
     from matplotlib.lines import Line2D
 
     def entry(name: str, marker: str, colour: str) -> Line2D:

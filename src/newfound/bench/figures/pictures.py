@@ -1,4 +1,4 @@
-"""Pictures nearest to some prototypes: of k-means before training, and of GPC."""
+"""The images nearest to some prototypes: of k-means before training, and of GPC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ N_PROTOTYPES, N_PICTURES = 5, 10
 _SEED = 0
 #: Distance from image to image, in sides of an image.
 _STEP = 1.15
-#: Frames of pictures of the prototype's class and of others: colour and kind of line.
+#: Frames of images of the prototype's class (True) and of other classes: colour and line style.
 _FRAMES: dict[bool, tuple[str, Literal["-", "--"]]] = {
     True: ("#009E73", "-"),
     False: ("#D55E00", "--"),
@@ -42,13 +42,13 @@ class Gallery(NamedTuple):
     clusters : ndarray of int, shape (m,)
         Numbers of the prototypes.
     rows : ndarray of int, shape (m, p)
-        Nearest rows of all, the nearest first.
+        Nearest rows of the whole data set, the nearest first.
     classes : ndarray of int, shape (m,)
-        True class that most rows of the cluster have.
+        Most frequent true class in the cluster.
     shares : ndarray of shape (m,)
-        Share of the cluster's rows that have it.
+        Share of this class in the cluster.
     is_right : ndarray of bool, shape (m, p)
-        Whether a picture is of that class.
+        Whether an image is of this class.
     """
 
     clusters: Ints
@@ -59,7 +59,7 @@ class Gallery(NamedTuple):
 
 
 def draw_prototypes(source: str, runs: Runs) -> Figure:
-    """Pictures from the nearest to the farthest, k-means above and GPC below.
+    """Draw the nearest images of prototypes, of k-means at the top and of GPC at the bottom.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def nearest_pictures(
     V : ndarray of shape (n, q)
         Rows in the space of the prototypes.
     centres : ndarray of shape (K, q)
-        Prototypes; those of NaN are not chosen.
+        Prototypes. A prototype with NaN is not chosen.
     labels : ndarray of int, shape (n,)
-        Cluster of each row; a prototype without rows is not chosen.
+        Cluster of each row. A prototype without rows is not chosen.
     truth : ndarray of int, shape (n,)
         True class of each row.
     n_prototypes, n_pictures : int
@@ -129,7 +129,7 @@ def nearest_pictures(
 
 
 def _of_k_means(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]:
-    """Rows as k-means saw them, its centres, and the clusters."""
+    """Rows in the space of k-means, its centres, and the clusters."""
     X, labels = data.outcome(record)
     V = to_cluster(X, data.runs.settings(data.source, record.case))
     every = np.full(len(labels), -1)
@@ -137,7 +137,7 @@ def _of_k_means(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]
 
 
 def _of_gpc(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]:
-    """Rows as the mixture saw them, its prototypes, and the components."""
+    """Rows in the space of the mixture, its prototypes, and the components."""
     X, labels = data.outcome(record)
     codes = encode_labels(data.split.y, len(X)).codes
     V, _ = mixture_space(X, codes, data.runs.settings(data.source, record.case))
@@ -145,7 +145,7 @@ def _of_gpc(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]:
 
 
 def _names(data: FigureData) -> list[str]:
-    """Names of the classes, a line each, with their kind."""
+    """Names of the classes, each marked as known or novel."""
     known = set(data.split.known)
     return [
         f"{name.replace('_', ' ')[:24]}, {'known' if number in known else 'novel'}"
@@ -156,7 +156,7 @@ def _names(data: FigureData) -> list[str]:
 def _draw_gallery(
     axes: Axes, gallery: Gallery, pictures: npt.NDArray[Any], names: list[str]
 ) -> None:
-    """Pictures in lines, each line with the class that most of the cluster's rows have."""
+    """Draw one line of images per prototype, with the most frequent class of its cluster."""
     n_lines, n_pictures = gallery.rows.shape
     for line in range(n_lines):
         middle = -line * _STEP + 0.5
@@ -185,7 +185,7 @@ def _draw_picture(axes: Axes, picture: npt.NDArray[Any], x: float, y: float, rig
 def _add_legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
-    words = {True: "of the class that most of the cluster has", False: "of another class"}
+    words = {True: "most frequent class of the cluster", False: "another class"}
     frames = [
         Patch(fill=False, edgecolor=colour, linestyle=line, linewidth=1.3, label=words[right])
         for right, (colour, line) in _FRAMES.items()

@@ -1,4 +1,4 @@
-"""How much of the variance of features before training a few principal directions explain."""
+"""The variance of features before training that the first principal directions explain."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def draw_variance(sources: list[str], runs: Runs) -> Figure:
-    """Explained variance over the number of principal directions, a line for each data set.
+    """Draw explained variance over the number of principal directions, one line per data set.
 
     Parameters
     ----------
     sources : list of str
-        Ids of data sets or files of features.
+        Ids of data sets, or paths of feature files.
     runs : Runs
         Where data, runs and results are.
     """
@@ -56,7 +56,7 @@ def draw_variance(sources: list[str], runs: Runs) -> Figure:
 
 
 def explained_variance(X: Floats) -> Doubles:
-    """Share of the variance of the unit-length rows along the first 1, 2, … directions.
+    """Share of the variance of unit-length rows along the first 1, 2, … directions.
 
     Parameters
     ----------
@@ -66,6 +66,6 @@ def explained_variance(X: Floats) -> Doubles:
     Returns
     -------
     ndarray of shape (min(n - 1, d),)
-        Rising to 1.
+        Cumulative shares, up to 1.
     """
     return np.cumsum(Projection(X.shape[1]).fit(X).explained_variance_ratio_)

@@ -1,4 +1,4 @@
-"""GPC as this project has it: the whole loop, with K unknown or given."""
+"""GPC as in this project: the whole EM-like loop, with K unknown or given."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from newfound.deep.settings import Settings
 
 
 class GPCMethod(BenchMethod):
-    """The mixture finds K and the prototypes, the prototypical loss learns around them.
+    """GPC: the mixture finds K and the prototypes, and the network learns around them.
 
     Departures
     ----------
-    - All of `docs/deviations.md`.
+    - Those of `docs/deviations.md`.
     """
 
     title = "GPC (ours)"
@@ -60,13 +60,13 @@ class GPCMethod(BenchMethod):
         self._partition(learner, X, codes)
 
     def _partition(self, learner: AlternativePrototypes, X: Floats, codes: Ints) -> None:
-        """Cluster finished features as the loop does."""
+        """Cluster finished features in the same way as the loop."""
         seed = self.settings.seed
         clusters = learner.partition(X, codes, None, moves=True, seed=seed, count=None)
         self.labels_, self.n_components_ = clusters.labels, clusters.n_components
         if self.prototypes == "dbscan":
-            self.k_source_ = "DBSCAN"  # which finds its own K, be it known or not
+            self.k_source_ = "DBSCAN"  # it always finds its own K, even if K is given
 
     def loop_settings(self) -> Settings:
-        """Settings of the loop: K, if it is given, is part of them."""
+        """Settings of the loop. They include K if it is given."""
         return self.settings.with_changes(n_components=self.n_components)
