@@ -14,6 +14,7 @@ from scipy.io import savemat
 
 from newfound.bench.datasets import DATASETS, DataSet, dataset, download, load_dataset
 from newfound.bench.datasets.download import Archive, fetch_archive
+from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.datasets.listing import read_ssb
 from newfound.bench.datasets.sources import SOURCES, first
 from newfound.errors import InputError
@@ -473,6 +474,14 @@ def test_known_classes_may_stand_in_the_file(tmp_path):
 def test_a_file_of_features_is_also_looked_for_under_the_root(tmp_path):
     save(tmp_path, X=np.eye(2), y=[0, 1])
     assert len(load_dataset("bank.npz", tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("a/b.npz", True), ("b.npy", True), ("A.NPZ", True), ("digits", False), ("npz", False)],
+)
+def test_a_feature_file_is_known_by_its_ending(source, expected):
+    assert is_feature_file(source) is expected
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.bench import results as results_module
-from newfound.bench.case import Case, case_key
+from newfound.bench.case import Case
 from newfound.bench.record import Record
 from newfound.bench.results import Results, read_records, results_file
 from newfound.errors import DiscoveryWarning, InputError
@@ -216,12 +216,6 @@ def test_find_gives_the_newest(tmp_path):
     results.add(record_of(date="2024-05-01"))
     record = record_of()
     assert results.find(Case("gpc", "cub"), record.split, record.layout).date == "2024-06-01"
-
-
-def test_a_key_leaves_out_what_may_differ():
-    a, b = Case("gpc", "cub", seed=0), Case("gpc", "cub", seed=1)
-    assert case_key(a) != case_key(b)
-    assert case_key(a, without=("seed",)) == case_key(b, without=("seed",))
 
 
 def test_a_full_disk_is_reported(tmp_path, monkeypatch):
