@@ -77,6 +77,7 @@ class Record:
     machine: str
     versions: dict[str, str]
     date: str
+    # older lines do not have the following fields
     layout: str = "official"
     protocol: str = "transductive on the training split, one match over all unlabelled images"
 

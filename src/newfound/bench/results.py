@@ -210,6 +210,7 @@ def _append(file: Path, line: bytes) -> None:
                 f"Only {written} of {len(line)} bytes of a record were written to {file}. Free "
                 "some disk space and run the same command again."
             )
+        # a result may have taken days: it should survive a crash of the machine
         os.fsync(handle)
     finally:
         os.close(handle)

@@ -114,6 +114,7 @@ def run_case(
     started = time.perf_counter() - _seconds_of(folder)
     method, k_source = _prepare(case, settings, split, X, place.work, folder)
     method.fingerprint = f"{split.checksum} {dataset.layout}"
+    # a training that depends on K must not resume one with another K
     if not method.learns_without_k:
         method.fingerprint += f" {method.n_components}"
     if listener is not None:
@@ -123,6 +124,7 @@ def run_case(
     record = _record(case, split, method, k_source or method.k_source_, seconds)
     record = replace(record, layout=dataset.layout)
     with whole_file(outcome_file(case, place.work)) as file:
+        # half precision is enough for figures and halves the file
         np.savez(file, features=method.features_.astype(np.float16), labels=method.labels_)
     results.add(record)
     return record
@@ -172,6 +174,7 @@ def _prepare(
 ) -> tuple[BenchMethod, str | None]:
     """The method with its K, and the source of K where the runner found it."""
     cls = find_method(case.method)
+    # a case counts novel categories only, the settings count all
     init = None if case.k_init is None else split.n_known + case.k_init
     settings = settings.with_changes(pca="all" if case.pca else "off", n_components_init=init)
     start = start_file(case.dataset, split, settings, work)

@@ -29,6 +29,7 @@ def run_folder(case: Case, work: Path) -> Path:
         Folder of all runs.
     """
     if find_method(case.method).learns_without_k:
+        # K, PCA, mixture and k-means come after such a training, so they share its checkpoints
         changes = {name: value for name, value in case.changes.items() if name != "n_starts"}
         case = replace(case, known_k=False, pca=False, joint=False, changes=changes)
     return work / f"{case.method}-{_digest(case.as_dict())}"

@@ -134,6 +134,7 @@ def make_split(
     known = dataset.known if n_old is None else _first_known(dataset, n_old)
     rows = np.arange(len(dataset), dtype=np.int64)
     split = _draw(dataset.truth, rows, known, label_share)
+    # other known classes or shares have other sizes than the field's
     if n_old is None and label_share == _SHARE:
         _check_sizes(dataset, split)
     return split if overlap is None else _with_overlap(split, overlap)
@@ -148,6 +149,7 @@ def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float) -> Spli
             f"A share of {share} of the {len(old)} rows of the {len(known)} known classes is less "
             "than one row. Give a larger label_share, or more data."
         )
+    # exactly the call of the field's code: any other draw would be another benchmark
     chosen = old[np.random.RandomState(0).choice(len(old), n, replace=False)]
     y = np.full(len(rows), -1, dtype=np.int64)
     y[chosen] = truth[rows][chosen]
@@ -184,6 +186,7 @@ def _labelled_only(dataset: DataSet, text: str, share: float) -> Split:
             f"at least 1, together at most the {len(dataset.known)} known classes of "
             f"{dataset.name}."
         )
+    # two draws: first the rows that the field labels, then a share of them
     given = make_split(dataset)
     takes_part = np.isin(given.y, dataset.known[: n_known + n_novel])
     return _draw(dataset.truth, given.rows[takes_part], dataset.known[:n_known], share)

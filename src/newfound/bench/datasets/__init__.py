@@ -109,6 +109,7 @@ def _not_found(name: str, source: Source, root: Path, download: bool) -> str:
 
 def _checked(name: str, source: Source, listing: Listing, incomplete: bool) -> DataSet:
     """The data set, if it has the expected numbers of classes and images."""
+    # a missing class would shift the numbers of the others, and so change which are known
     n_found = len(np.unique(listing.truth))
     if n_found != source.n_classes or len(listing.class_names) != source.n_classes:
         raise InputError(
@@ -142,6 +143,7 @@ def _checked(name: str, source: Source, listing: Listing, incomplete: bool) -> D
 
 def _without_missing_files(listing: Listing) -> tuple[Listing, list[Path]]:
     """Drop rows whose files are in an official list but not on disk."""
+    # class folders list what is on disk; only an official list can name missing files
     if listing.paths is None or listing.layout != "official":
         return listing, []
     there = [path.is_file() for path in listing.paths]

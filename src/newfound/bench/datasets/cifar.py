@@ -65,6 +65,7 @@ def _read(folder: Path, names: list[str], n_labels: int, class_file: str) -> Lis
                 f"it is truncated. Unpack the binary version of {_PAGE} again."
             )
     records = np.concatenate(data).reshape(-1, length)
+    # CIFAR-100 has a coarse and a fine label; the field uses the fine one, which is the last
     truth = records[:, n_labels - 1].astype(np.int64)
     if len(truth) and truth.max() >= len(class_names):
         raise InputError(

@@ -116,6 +116,7 @@ class DataSet:
     def _pixels_of_files(
         self, paths: list[Path], size: int, folder: Path, progress: Progress | None
     ) -> npt.NDArray[np.uint8]:
+        # class folder and file name identify an image wherever the data set is stored
         ids = [f"{path.parent.name}/{path.name}" for path in paths]
         cache = cache_pictures(paths, size, folder, ids=ids, progress=progress)
         if cache.skipped:
@@ -132,6 +133,7 @@ def _resized(
 ) -> npt.NDArray[np.uint8]:
     """Squares of another size, from a file that is made once for the same images."""
     digest = hashlib.blake2b(np.ascontiguousarray(images).data, digest_size=8).hexdigest()
+    # the digest is part of the name, so that changed images are resized again
     path = folder / f"{name}-{size}-{digest}.npy"
     if not path.is_file():
         with whole_file(path) as file:

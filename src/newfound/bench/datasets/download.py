@@ -72,6 +72,7 @@ def fetch_archive(archive: Archive, into: Path, progress: Progress | None = None
             f"{target} exists, but is not a usable data set. Move it away and run the same command "
             "again."
         )
+    # without this filter an archive could write outside its folder
     if not hasattr(tarfile, "data_filter"):
         raise InputError(
             "This Python cannot unpack archives safely. Use Python 3.10.12, 3.11.4 or newer, or "
@@ -79,6 +80,7 @@ def fetch_archive(archive: Archive, into: Path, progress: Progress | None = None
         )
     with disk_errors(into):
         into.mkdir(parents=True, exist_ok=True)
+        # in the target folder, so that the last step is a rename on the same disk
         with tempfile.TemporaryDirectory(prefix=".download-", dir=into) as temporary:
             packed, unpacked = Path(temporary) / "archive", Path(temporary) / "unpacked"
             _download(archive, packed, progress or (lambda done, total: None))
@@ -89,6 +91,7 @@ def fetch_archive(archive: Archive, into: Path, progress: Progress | None = None
 
 def _download(archive: Archive, path: Path, progress: Progress) -> None:
     """Write the archive to `path` and compare length and checksum."""
+    # the pages publish MD5 only: it detects damage, not attacks
     digest = hashlib.md5(usedforsecurity=False)
     with _opened(archive) as response, path.open("wb") as file:
         total, done = int(response.headers.get("Content-Length") or 0), 0

@@ -59,6 +59,7 @@ def load_feature_file(path: Path) -> DataSet:
 
 def _as_classes(values: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
     """Whole numbers or texts. A benchmark needs every class, so none may mean "no label"."""
+    # class numbers are often stored as floats
     if values.dtype.kind == "f" and np.array_equal(values, np.rint(values)):
         values = values.astype(np.int64)
     if values.dtype.kind not in "iuU":

@@ -105,6 +105,7 @@ def by_name(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
 
 def by_name_or_number(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
     """Classes in the order of their names, or in numeric order if all names are numbers."""
+    # folders 0 … 99 are class numbers, and sorting by name would put 10 before 2
     numbered = all(name.isdecimal() for name in names)
     ordered = sorted(names, key=int) if numbered else list(names)
     return tuple(ordered), [ordered.index(name) for name in names]

@@ -88,6 +88,7 @@ def _in_ssb(name: str) -> Callable[[], tuple[int, ...]]:
 
 def _known_herbarium() -> tuple[int, ...]:
     """Half of the classes, drawn with seed 0 as in the field's code."""
+    # RandomState, because the field's code uses it: other generators draw other classes
     return tuple(sorted(np.random.RandomState(0).choice(683, 341, replace=False).tolist()))
 
 
@@ -97,6 +98,7 @@ def _order_of(name: str) -> ClassOrder:
 
 def _order_imagenet(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
     """The field's 100 of 1,000 classes, drawn with seed 0; the others are left out."""
+    # a folder with only the field's 100 classes is used as it is
     if len(names) != 1000:
         return by_name(names)
     chosen = sorted(np.random.RandomState(0).choice(1000, 100, replace=False).tolist())

@@ -58,6 +58,7 @@ def draw_counts(source: str, runs: Runs) -> Figure:
     axes.set(xlabel="epoch", ylabel="number of novel categories $K^n$")
     axes.margins(x=0.02)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    # the truth stays visible even if all runs are far from it
     axes.set_ylim(-0.05 * max(1, truth), max(1.3 * truth, 1.05 * axes.get_ylim()[1]))
     axes.legend(fontsize=8)
     axes.grid(alpha=0.3)

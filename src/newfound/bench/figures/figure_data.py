@@ -103,6 +103,7 @@ class FigureData:
         """
         file = outcome_file(record.case, self.runs.work)
         with np.load(file, allow_pickle=False) as found:
+            # runs store features in half precision
             outcome = Outcome(found["features"].astype(np.float32), found["labels"])
         if len(outcome.labels) != len(self.split.y):
             raise InputError(

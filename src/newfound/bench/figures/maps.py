@@ -118,6 +118,7 @@ def colour_groups(
             Group(names[number], is_known, colour, np.flatnonzero(truth == number))
             for number, colour in zip(chosen.tolist(), COLOURS, strict=False)
         ]
+    # with hundreds of classes colours cannot be told apart; the others become grey
     shown = np.concatenate([group.rows for group in groups])
     return groups, np.setdiff1d(np.arange(len(rows)), shown)
 

@@ -55,6 +55,7 @@ class AlternativePrototypes(PrototypicalContrast):
         count: CategoryCount | None,
     ) -> Clusters:
         """Cluster again if components may change; otherwise continue from the last partition."""
+        # between moves the mixture's own step assigns rows again, without new clusters
         if labels is not None and not moves:
             return super().partition(X, codes, labels, moves=moves, seed=seed, count=count)
         V, projection = mixture_space(X, codes, self.settings)

@@ -37,6 +37,7 @@ class GPCMethod(BenchMethod):
     ) -> None:
         super().__init__(*args, **options)
         self.prototypes = prototypes
+        # Ward and k-means need K, which the runner then finds by Brent's search
         self.finds_k = prototypes in ("mixture", "dbscan")
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:

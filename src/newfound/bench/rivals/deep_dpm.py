@@ -42,6 +42,7 @@ def deep_dpm_rule(
     """
     rows = prepare_input(X, y, n_max, random_state)
     d = rows.V.shape[1]
+    # their prior scale is 0.005 I, which is our νΨ; so Ψ is 0.005 I / ν
     nu = d + 2.0
     mean = rows.V.mean(axis=0, dtype=np.float64)
     mixture = SplitMergeMixture(

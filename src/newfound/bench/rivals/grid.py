@@ -29,6 +29,7 @@ def best_on_grid(
     for k in _grid(low, high, N_COARSE):
         scores[k] = score(k)
         best = max(scores, key=scores.__getitem__)
+        # fits take longer as K grows, so the grid stops when scores only get worse
         if n_worse is not None and len(scores) - list(scores).index(best) > n_worse:
             break
     tried = list(scores)

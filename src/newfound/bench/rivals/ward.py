@@ -52,6 +52,7 @@ def ward_labelled_score(
         if n_total < rows.n_known:
             break
         accuracy = rows.accuracy(groups[leaves])
+        # K falls from n_max, so `>` keeps the largest of equally good K
         if accuracy > best_accuracy:
             best, best_accuracy = n_total, accuracy
     return rows.novel(best)

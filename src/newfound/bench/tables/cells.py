@@ -94,6 +94,7 @@ def _choose(plan: TablePlan, row: Row, found: list[Record], records: list[Record
     """The records that a cell averages: one group of equal cases, the newest record per seed."""
     if not found:
         return []
+    # a method must not win by longer training than GPC had
     limit = math.inf if plan.longest else _epochs_of_gpc(records, found[0].case.dataset)
     groups: dict[str, dict[int, Record]] = defaultdict(dict)
     for record in sorted(found, key=lambda record: record.date):
@@ -105,6 +106,7 @@ def _choose(plan: TablePlan, row: Row, found: list[Record], records: list[Record
         epochs = next(iter(group.values())).case.epochs
         short = epochs <= limit
         newest = max(record.date for record in group.values())
+        # among runs that are too long, the shortest is nearest to the protocol
         return short, epochs if short else -epochs, len(group), newest
 
     return list(max(groups.values(), key=rank, default={}).values())
@@ -162,6 +164,7 @@ def breaks_sum(paper: Sequence[str], share: float) -> bool:
         w, the share of Old rows among the unlabelled ones.
     """
     total, old, new = (float(figure.partition("±")[0]) for figure in paper)
+    # 1e-9 allows for rounding, so that a difference of exactly 0.3 passes
     return abs(total - share * old - (1 - share) * new) > TOLERANCE + 1e-9
 
 

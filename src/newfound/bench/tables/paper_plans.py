@@ -7,6 +7,7 @@ from typing import Any
 
 from newfound.bench.tables.plan import DATASETS, METHODS, PAPER, Column, Row, TablePlan, Where
 
+# the rows that the paper compares: GCD without PCA, GPC with it
 _VAZE: Where = {"method": "gcd", "known_k": False, "pca": False}
 _GPC: Where = {"method": "gpc", "known_k": False, "pca": True}
 _GENERIC = ("cifar10", "cifar100", "imagenet100")
@@ -53,6 +54,7 @@ def _main(
 ) -> TablePlan:
     """Every method, with K known and unknown, with and without PCA."""
     figures = PAPER[name]["rows"]
+    # numbers are the paper's, so rows that only we have get none
     numbers = {key: f"({number})" for number, key in enumerate(figures, start=1)}
     first = 0 if numbered else 1
     rows = tuple(
@@ -72,6 +74,7 @@ def _main(
 
 def _splits() -> TablePlan:
     """Numbers of classes and images: the paper's, the field's, and those of our records."""
+    # the paper gives no numbers of images; these are the field's
     figures = {
         name: {
             "n_known": [str(facts["n_known"])],

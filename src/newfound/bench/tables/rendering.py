@@ -113,6 +113,7 @@ def _terminal(table: Table, width: int) -> str:
     from rich.text import Text
 
     stream = io.StringIO()
+    # no colours, because the text may go to a file
     console = Console(file=stream, width=max(width, 40), color_system=None)
     # a single group may be wider than the terminal: long lines are better than figures cut short
     wide = Console(file=stream, width=10_000, color_system=None)

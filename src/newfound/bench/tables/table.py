@@ -127,6 +127,7 @@ def _build(plan: TablePlan, records: list[Record], backbone: Backbone | None) ->
         )
         for row in plan.rows
     ]
+    # if all cells were run in the same way, one note replaces the letters
     runs = list(dict.fromkeys(cell.note for line in lines for cell in line.cells if cell.note))
     letters = {run: _letter(number) for number, run in enumerate(runs)} if len(runs) > 1 else {}
     notes = [
