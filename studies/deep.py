@@ -1,9 +1,9 @@
-"""The deep loop against the bare pass of the same network, and against GCD's, in one run.
+"""The training loop against the bare network, and against GCD's training, in one run.
 
-    python benchmarks/deep.py --model vit_base_patch16_224 --trainable last --image-size 224
-    python benchmarks/deep.py --model resnet18 --image-size 32 --batch 512
+    python studies/deep.py --model vit_base_patch16_224 --trainable last --image-size 224
+    python studies/deep.py --model resnet18 --image-size 32 --batch 512
 
-Images are random; what is in them does not matter for speed.
+Images are random, because their content does not matter for speed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def synchronise():
 
 
 def bare_rate(settings, n_steps):
-    """Images a second through forward, backward and the optimiser, nothing else."""
+    """Images per second through forward pass, backward pass and optimiser only."""
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
     backbone = load_backbone(
         settings.network.model,
@@ -49,10 +49,9 @@ def bare_rate(settings, n_steps):
         backbone.compile()
     network, optimiser = fabric.setup(network, optimiser)
     network.train()
-    size = 2 * (settings.optimiser.n_labelled_per_batch + settings.optimiser.n_unlabelled_per_batch)
-    images = torch.randn(
-        size, 3, settings.network.image_size, settings.network.image_size, device=fabric.device
-    )
+    size = 2 * settings.optimiser.batch_size
+    side = settings.network.image_size
+    images = torch.randn(size, 3, side, side, device=fabric.device)
     images = images.contiguous(memory_format=torch.channels_last)
     times = []
     for _ in range(n_steps):
@@ -98,14 +97,14 @@ def main():
     stored = given.stored_size or round(given.image_size / settings.views.crop_max)
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 100, given.n_images)
-    # a tint for each class, so that the E-step finds something
+    # each class has its own tint, so that the E-step finds categories
     tints = rng.integers(0, 200, (100, 3, 1, 1), dtype=np.uint8)[classes]
     pixels = rng.integers(0, 55, (given.n_images, 3, stored, stored), dtype=np.uint8) + tints
     y = np.where((classes < 80) & (rng.random(given.n_images) < 0.5), classes, -1)
     with tempfile.TemporaryDirectory() as folder:
         history = train(pixels, y, settings, Path(folder) / "gpc").history
         gcd = train(pixels, y, settings, Path(folder) / "gcd", method=Contrast(settings)).history
-    later = history[1:]  # the first epoch fills caches and counts
+    later = history[1:]  # the first epoch also fills caches and counts categories
     seconds = sum(record.seconds for record in later)
     of_gcd = sum(record.seconds for record in gcd[1:])
     result = {

@@ -1,15 +1,15 @@
-"""Whether results are still those of an earlier commit: labels, row by row.
+"""Check that labels are the same as in an earlier commit, row by row.
 
 A redesign must not change a single label. This script runs the commands of a user on fixed data
-and compares the category of every item with a stored copy, ``golden/*.csv``. It speaks to the
-command line alone, so the same script runs on any commit:
+and compares the category of every item with a stored copy, ``golden/*.csv``. It uses only
+the command line, so the same script runs on any commit:
 
     python studies/golden.py check [FEATURES ...]       # differences from the stored copies
-    python studies/golden.py write [FEATURES ...]       # after a change that is meant
+    python studies/golden.py write [FEATURES ...]       # after an intended change
 
 ``FEATURES`` are further .npz files with ``X`` and ``Y``, such as ``imagenet50_moco.npz``. The
-digits features, the demo and a short training need no file. It runs on one thread, so that sums
-have one order.
+digits features, the demo and a short training need no file. It runs on one thread, so that the
+order of sums does not change.
 """
 
 import argparse
@@ -52,14 +52,14 @@ def features_with_labels(X, classes, path, n_rows):
 
 
 def categories_of(run):
-    """Category of each item, by its id (its path where an older run has no ids)."""
+    """Category of each item by its id, or by its path in older runs without ids."""
     with open(run / "assignments.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return {row.get("id", row["path"]): row["category"] for row in rows}
 
 
 def found_in(work, feature_files):
-    """Name → the categories that today's code finds."""
+    """Name → the categories that the current code finds."""
     digits = load_digits()
     features_with_labels(digits.data, digits.target, work / "digits.npz", 2000)
     for file in feature_files:

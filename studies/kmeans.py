@@ -1,12 +1,12 @@
-"""Semi-supervised k-means against scikit-learn's Lloyd and against the field's broadcast form.
+"""Semi-supervised k-means against scikit-learn's Lloyd and the field's broadcast form.
 
-python benchmarks/kmeans.py [--features FILE.npz]
+python studies/kmeans.py [--features FILE.npz]
 """
 
 import argparse
 import warnings
 
-from measure import (  # first: it fixes the number of threads
+from measure import (  # imported first, because it sets the number of threads
     cpu_seconds,
     load_features,
     partial_labels,
@@ -31,7 +31,7 @@ SemiSupervisedKMeans(500, max_iter=2, random_state=0).fit(X, y)
 
 
 def seconds_per_iteration(make, X, y):
-    """Start-up subtracted: the difference between 22 and 2 iterations."""
+    """Seconds per iteration without start-up: the difference between 22 and 2 iterations."""
     times = []
     for n_iterations in (2, 22):
         estimator = make(n_iterations)
@@ -41,10 +41,10 @@ def seconds_per_iteration(make, X, y):
 
 
 def broadcast_start(X, labelled, classes, n_clusters, n_slice):
-    """One start as the field writes it; only a slice of the rows, scaled up by the caller.
+    """One start as in the field's code, on a slice of the rows; the caller scales the time up.
 
-    k-means++ works out the distances to all centres anew for each centre, and every distance is
-    a difference of broadcast rows.
+    For each new centre, k-means++ computes the distances to all centres again, from differences of
+    broadcast rows.
     """
     centres = np.stack(
         [X[labelled & (classes == c)].mean(axis=0) for c in np.unique(classes[labelled])]
@@ -101,7 +101,7 @@ def compare_with_broadcast():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--features", help=".npz with X and Y; synthetic features without it")
+    parser.add_argument("--features", help=".npz file with X and Y; by default synthetic features")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     compare_with_lloyd(arguments.features)

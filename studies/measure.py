@@ -1,4 +1,4 @@
-"""What the benchmarks share: data, CPU seconds, peak memory."""
+"""Shared by the studies of speed and memory: data, CPU seconds, peak memory."""
 
 import os
 import subprocess
@@ -6,14 +6,14 @@ import sys
 import time
 from pathlib import Path
 
-# one thread each for us and the peers, before numpy is loaded
+# one thread for us and for the peers; this must be set before numpy is loaded
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import numpy as np
 
 
 def load_features(path, n_rows=50_000, d=128):
-    """Features and classes of an .npz with X and Y, or 100 synthetic classes without one."""
+    """Features and classes from an .npz file with X and Y, or 100 synthetic classes."""
     if path is not None:
         with np.load(Path(path), allow_pickle=False) as archive:
             return archive["X"].astype(np.float32), archive["Y"].astype(np.int64)
@@ -25,20 +25,20 @@ def load_features(path, n_rows=50_000, d=128):
 
 
 def partial_labels(classes, n_known=80, rate=0.5, seed=0):
-    """Half of the rows of the first classes keep their label, all others get -1."""
+    """Labels for half of the rows of the first classes, and -1 for all other rows."""
     rng = np.random.default_rng(seed)
     return np.where((classes < n_known) & (rng.random(len(classes)) < rate), classes, -1)
 
 
 def cpu_seconds(function):
-    """CPU seconds of a call, and what it returned."""
+    """CPU seconds of a call, and its result."""
     start = time.process_time()
     result = function()
     return time.process_time() - start, result
 
 
 def peak_extra_mebibytes(code):
-    """Peak memory that `code` takes in a process of its own after it called ready()."""
+    """Peak memory that `code` allocates after it calls ready(), in its own process."""
     prelude = "import tracemalloc\nready = tracemalloc.start\n"
     report = "\nprint(tracemalloc.get_traced_memory()[1] / 2**20)"
     done = subprocess.run(
@@ -48,7 +48,7 @@ def peak_extra_mebibytes(code):
 
 
 def print_table(title, rows):
-    """Rows of (what, measured, target) under a title."""
+    """Print rows of (what, measured, goal) under a title."""
     widths = [max(len(str(row[i])) for row in rows) for i in range(3)]
     print(f"\n{title}")
     for row in rows:

@@ -1,6 +1,6 @@
-"""The E-step against scikit-learn: time, growth with the rows, memory, profile.
+"""The E-step against scikit-learn: time, growth with the number of rows, memory, profile.
 
-python benchmarks/mixture.py [--features FILE.npz]
+python studies/mixture.py [--features FILE.npz]
 """
 
 import argparse
@@ -10,7 +10,7 @@ import pstats
 import warnings
 from functools import partial
 
-from measure import (  # first: it fixes the number of threads
+from measure import (  # imported first, because it sets the number of threads
     cpu_seconds,
     load_features,
     partial_labels,
@@ -83,9 +83,9 @@ def compare(X, y):
 
 
 def growth(X, y):
-    """One pass at K = 120 whatever the rows: moves, then five rounds of assignment.
+    """One pass at K = 120 for several numbers of rows: moves, then five rounds of assignment.
 
-    Whole fits do not compare, since the literal rule makes more components of more rows.
+    Whole fits cannot be compared, because the literal rule makes more components from more rows.
     """
     rng = np.random.default_rng(0)
     labels = SemiSupervisedKMeans(120, random_state=0, max_iter=20).fit(X, y).labels_
@@ -135,7 +135,7 @@ def profile(X, y):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--features", help=".npz with X and Y; synthetic features without it")
+    parser.add_argument("--features", help=".npz file with X and Y; by default synthetic features")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     X, classes = load_features(arguments.features)

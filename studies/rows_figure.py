@@ -1,6 +1,6 @@
-"""All of every method on each data set, K known and unknown, as a picture.
+"""Figure of All for every method on each data set, with K known and unknown.
 
-python benchmarks/rows_figure.py docs/results/bench.jsonl docs/results/rows.png
+python studies/rows_figure.py results/bench.jsonl docs/results/rows.png
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ METHODS = {
     "orca": "ORCA",
     "gcd": "GCD",
     "simgcd": "SimGCD",
-    "gpc-literal": "GPC, the letter",
+    "gpc-literal": "GPC, literal",
     "gpc": "GPC, ours",
 }
 DATASETS = {"cub": "CUB", "cifar100": "CIFAR-100", "cars": "Stanford Cars"}
 
 
 def longest(records):
-    """Scores of the runs with most epochs, then most seeds, by method and whether K was known."""
+    """Scores of the runs with most epochs, then most seeds, by method and `known_k`."""
     groups = defaultdict(list)
     for record in records:
         setting = record["setting"]

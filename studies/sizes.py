@@ -1,9 +1,10 @@
-"""What it is worth to expect categories of like sizes, and where it is not done.
+"""The gain from expecting categories of similar sizes, and where it is not expected.
 
-    python benchmarks/sizes.py FILE.npz … --out sizes.jsonl
+    python studies/sizes.py FILE.npz … --out sizes.jsonl
 
-Half of the classes are known. Their labels are drawn at random or given out by a quota; classes
-are as they are, or cut down to between a tenth and all of their rows. K is unknown.
+Half of the classes are known. Their labels are drawn at random, or each class gets a fixed number
+of labels. Classes have their own sizes, or are cut to between a tenth and all of their rows. K is
+unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ N_ROWS, QUOTA, SMALLEST = 8000, 8, 12
 
 
 def some_rows(file):
-    """Features and classes, of larger sets a random part."""
+    """Features and classes; a random part of a large set."""
     with np.load(file) as arrays:
         X, truth = arrays["X"].astype(np.float32), arrays["Y"]
     rows = np.random.default_rng(9).permutation(len(X))[:N_ROWS]

@@ -1,6 +1,6 @@
-"""A row of a table on finished features, and GCD's k-means with the field's 100 starts.
+"""Time of a row of a table on finished features, and of GCD's k-means with 100 starts.
 
-python benchmarks/table.py [--features FILE.npz]   (X and y; synthetic features without it)
+python studies/table.py [--features FILE.npz]   (X and y; synthetic features without it)
 """
 
 import argparse
@@ -17,7 +17,7 @@ METHODS = "kmeans,gcd,gpc-literal,gpc"
 
 
 def synthetic(path):
-    """200 classes at CUB's size."""
+    """Write 200 synthetic classes with as many rows as CUB."""
     rng = np.random.default_rng(0)
     classes = np.arange(5994) % 200
     X = rng.normal(size=(200, 768))[classes] + 2 * rng.normal(size=(5994, 768))
@@ -33,9 +33,9 @@ def wall_seconds(command, threads):
 
 
 def field_start(X, n_known, n_clusters, n_slice=40):
-    """Seconds of the k-means++ of one start as the field writes it, scaled up from a slice.
+    """Seconds of k-means++ for one start as in the field's code, scaled up from a slice.
 
-    Distances to all centres are worked out anew for each new centre, by broadcast differences.
+    For each new centre it computes the distances to all centres again, by broadcast differences.
     """
     rows, centres = X[:n_slice], X[:n_known]
     started = time.process_time()
@@ -70,7 +70,7 @@ def main():
     size = f"{X.shape[0]:,} x {X.shape[1]}, K = {n_classes}, {arguments.threads} threads"
     print(f"\n{size}")
     print(f"  GCD's k-means, 100 starts     {starts:.0f} s   (goal: under 300)")
-    print(f"  the field's form, seeds alone {field:.0f} s, extrapolated: {field / starts:.0f} x")
+    print(f"  the field's seeding alone     {field:.0f} s, extrapolated: {field / starts:.0f} x")
     print(f"  {METHODS}, 3 seeds, K known: {row:.0f} s   (goal: under 300)")
 
 

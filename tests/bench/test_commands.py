@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from newfound.bench.case import Case
 from newfound.bench.commands import app
 from newfound.bench.methods import NAMES
-from newfound.bench.plan import bench_settings
+from newfound.bench.protocol import bench_settings
 from newfound.bench.results import Results, read_records
 from newfound.bench.run import Place
 from newfound.deep.settings import Settings
@@ -152,8 +153,9 @@ def test_folders_reach_the_run(calls, tmp_path):
     ]
     succeed("run", "gpc", "cub", *options, "--incomplete")
     succeed("run", "gpc", "cub")
-    assert calls[0].place == Place(*folders)
-    assert [call.options["incomplete"] for call in calls] == [True, False]
+    assert calls[0].place == Place(*folders, incomplete=True)
+    assert [call.place.incomplete for call in calls] == [True, False]
+    assert calls[1].place == Place(Path("data"), Path("runs/bench"), Path("runs/bench"))
 
 
 # --- what is refused
@@ -162,7 +164,7 @@ def test_folders_reach_the_run(calls, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gpc,k-means", "digits"], "no method 'k-means'; there are kmeans, "),
+        (["gpc,k-means", "digits"], "no method 'k-means'; choose one of kmeans, "),
         (["gpc", "digits", "--k", "maybe"], "--k is known, unknown or both; got 'maybe'"),
         (["gpc,simgcd", "digits", "--joint"], "no variant joint"),
         (["gpc", "digits", "--prototypes", "birch"], "'birch'"),
@@ -203,12 +205,12 @@ def test_without_the_extra_the_pip_command_is_the_answer(monkeypatch):
 # --- runs
 
 
-def test_a_run_is_told_recorded_and_not_made_twice(tmp_path):
+def test_a_run_is_printed_recorded_and_not_made_twice(tmp_path):
     results, work = tmp_path / "results" / "new.jsonl", tmp_path / "work"
     command = ["run", "gcd,kmeans", "digits", "--k", "both", "--n-starts", 2, *QUICK]
     command += ["--work", work, "--results", results]
     told = succeed(*command)
-    records = read_records(results.parent)
+    records = read_records(results)
     assert [(record.case.method, record.case.known_k) for record in records] == [
         ("gcd", True),
         ("gcd", False),
@@ -222,15 +224,15 @@ def test_a_run_is_told_recorded_and_not_made_twice(tmp_path):
     assert "Brent search on the features of the start" in told
     assert list(work.glob("gcd-*/tensorboard/*"))
     again = succeed(*command)
-    assert again.count("in the results already") == 4
-    assert read_records(results.parent) == records
+    assert again.count("already in the results") == 4
+    assert read_records(results) == records
 
 
 def test_features_are_run_too(tmp_path, feature_file):
     results = tmp_path / "results" / "new.jsonl"
     options = ["--work", tmp_path / "work", "--results", results, "--n-starts", 2]
     succeed("run", "all", feature_file, "--k", "known", *options)
-    records = read_records(results.parent)
+    records = read_records(results)
     assert [record.case.method for record in records] == ["kmeans", "gcd", "gpc-literal", "gpc"]
     assert {record.case.dataset for record in records} == {"dino"}
     assert str(tmp_path) not in results.read_text()
@@ -248,7 +250,7 @@ def results(tmp_path_factory, few_pictures):
         *["run", "kmeans", "digits", "--k", "known"],
         *["--work", folder / "work", "--results", own / "own.jsonl"],
     )
-    (record,) = read_records(own)
+    (record,) = read_records(own / "own.jsonl")
     case = Case("kmeans", "cifar10", known_k=True, pca=False, epochs=0)
     record = replace(record, case=case, all=12.34, old=23.45, new=34.56)
     Results(folder / "made" / "bench.jsonl").add(record)
@@ -273,8 +275,27 @@ def test_a_table_in_other_formats_and_into_a_file(results, tmp_path, style, mark
     assert told.strip() == f"Written: {file}"
 
 
-def test_a_table_without_results_has_the_papers_figures(tmp_path):
-    assert "83.6" in succeed("table", "1", "--results", tmp_path)
+def test_results_are_a_folder_or_a_file(results):
+    of_folder = succeed("table", "1", "--results", results)
+    assert succeed("table", "1", "--results", results / "bench.jsonl") == of_folder
+
+
+def test_the_published_results_are_in_the_folder_results():
+    shown = invoke("table", "3", "--results", Path(__file__).parents[2] / "results")
+    assert shown.exit_code == 0
+    assert "tf_efficientnet_lite2" in shown.stdout
+    assert shown.stderr == ""
+
+
+def test_a_table_without_results_has_the_papers_figures_and_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments, file in (([], "runs/bench/bench.jsonl"), (["--results", "a"], "a/bench.jsonl")):
+        shown = invoke("table", "1", *arguments)
+        assert shown.exit_code == 0
+        assert "83.6" in shown.stdout
+        assert f"{file} has no results yet" in shown.stderr
+        assert "newfound bench run gpc digits" in shown.stderr
+        assert "--results results" in shown.stderr
 
 
 @pytest.mark.parametrize("arguments", [["99"], ["1", "--format", "word"]])

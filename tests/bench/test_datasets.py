@@ -14,6 +14,7 @@ from scipy.io import savemat
 
 from newfound.bench.datasets import DATASETS, DataSet, dataset, download, load_dataset
 from newfound.bench.datasets.download import Archive, fetch_archive
+from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.datasets.listing import read_ssb
 from newfound.bench.datasets.sources import SOURCES, first
 from newfound.errors import InputError
@@ -95,7 +96,7 @@ def test_cifar100_has_the_fine_labels(tmp_path, expect):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "data_batch_3.bin").write_bytes(b"1234"), "cut short"),
+        (lambda folder: (folder / "data_batch_3.bin").write_bytes(b"1234"), "truncated"),
         (lambda folder: (folder / "data_batch_4.bin").unlink(), "lacks data_batch_4.bin"),
         (lambda folder: (folder / "batches.meta.txt").write_text("airplane"), "names 1 classes"),
     ],
@@ -117,7 +118,9 @@ def test_pickled_cifar_is_never_opened(tmp_path, expect):
     folder = tmp_path / "cifar-10-batches-py"
     folder.mkdir()
     (folder / "data_batch_1").write_bytes(pickle.dumps(Trap()))
-    with pytest.raises(InputError, match=r"batches-py is pickled.*CIFAR-10 binary version"):
+    with pytest.raises(
+        InputError, match=r"batches-py is a pickled version.*CIFAR-10 binary version"
+    ):
         load_dataset("cifar10", tmp_path)
     expect("cifar10", 1, 1)
     touch(tmp_path / "cifar10" / "cat" / "a.png")  # of use, whatever lies beside
@@ -173,7 +176,7 @@ def test_class_folders_of_cub_go_by_the_class_number(tmp_path, expect):
 def test_class_folders_of_cub_without_a_number_are_refused(tmp_path, expect, names):
     expect("cub", 2, 2)
     touch(*[tmp_path / "cub" / name / "a.jpg" for name in names])
-    with pytest.raises(InputError, match=r"cub: The class folders must begin with the official"):
+    with pytest.raises(InputError, match=r"cub: The name of each class folder must begin"):
         load_dataset("cub", tmp_path)
 
 
@@ -299,7 +302,7 @@ def test_what_is_missing_is_told_with_places_and_the_page(tmp_path, name):
 
 
 def test_download_of_what_cannot_be_downloaded_says_so(tmp_path):
-    with pytest.raises(InputError, match=r"must be fetched by hand, from https://www\.kaggle"):
+    with pytest.raises(InputError, match=r"Download it by hand from https://www\.kaggle"):
         load_dataset("herbarium", tmp_path, download=True)
 
 
@@ -316,11 +319,11 @@ def test_a_wrong_number_of_images_is_an_error_or_on_record(tmp_path, expect):
     assert not load_dataset("tiny-imagenet", tmp_path, incomplete=True).complete
 
 
-def test_files_that_a_list_names_but_the_disk_lacks_are_told_or_left_out(tmp_path, expect):
+def test_files_that_a_list_names_but_the_disk_lacks_are_reported_or_left_out(tmp_path, expect):
     expect("cub", 3, 4)
     write_cub(tmp_path / "CUB_200_2011")
     (tmp_path / "CUB_200_2011" / "images" / "001.A" / "a_9.jpg").unlink()
-    with pytest.raises(InputError, match=r"1 of its files are not there: .*a_9\.jpg"):
+    with pytest.raises(InputError, match=r"1 of its files are missing: .*a_9\.jpg"):
         load_dataset("cub", tmp_path)
     data = load_dataset("cub", tmp_path, incomplete=True)
     assert names_of(data) == ["002.B/b_2.jpg", "003.C/c_1.jpg", "001.A/a_1.jpg"]
@@ -437,7 +440,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path, expect):
 
 
 def test_impossible_sizes_are_refused(tmp_path):
-    with pytest.raises(InputError, match="0 pixels a side"):
+    with pytest.raises(InputError, match="at least 1 pixel; got 0"):
         some_images().pixels(0, tmp_path)
 
 
@@ -459,7 +462,7 @@ def test_a_file_of_features(tmp_path):
     assert data.known == (0,)  # half of three, rounded down
     assert data.has_features
     np.testing.assert_array_equal(data.array, X)
-    with pytest.raises(InputError, match="no images"):
+    with pytest.raises(InputError, match="not images"):
         data.pixels(8, tmp_path)
 
 
@@ -472,6 +475,14 @@ def test_known_classes_may_stand_in_the_file(tmp_path):
 def test_a_file_of_features_is_also_looked_for_under_the_root(tmp_path):
     save(tmp_path, X=np.eye(2), y=[0, 1])
     assert len(load_dataset("bank.npz", tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [("a/b.npz", True), ("b.npy", True), ("A.NPZ", True), ("digits", False), ("npz", False)],
+)
+def test_a_feature_file_is_known_by_its_ending(source, expected):
+    assert is_feature_file(source) is expected
 
 
 @pytest.mark.parametrize(
@@ -557,7 +568,7 @@ def test_a_wrong_checksum_unpacks_nothing(tmp_path):
 @pytest.mark.parametrize("content", [b"no tar", b""])
 def test_what_is_no_archive_is_refused(tmp_path, content):
     (tmp_path / "a.tgz").write_bytes(content)
-    with pytest.raises(InputError, match="no readable tar archive"):
+    with pytest.raises(InputError, match="not a readable tar archive"):
         fetch_archive(archive_of(tmp_path / "a.tgz"), tmp_path / "into")
 
 
@@ -565,27 +576,27 @@ def test_an_archive_that_is_cut_off_is_refused(tmp_path):
     noise = np.random.default_rng(0).integers(33, 126, 50_000).astype(np.uint8).tobytes().decode()
     packed = pack(tmp_path / "a.tgz", {"top/file.txt": noise})
     packed.write_bytes(packed.read_bytes()[:20_000])
-    with pytest.raises(InputError, match="no readable tar archive"):
+    with pytest.raises(InputError, match="not a readable tar archive"):
         fetch_archive(archive_of(packed), tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
 
 
 def test_another_archive_is_refused(tmp_path):
     packed = pack(tmp_path / "a.tgz", {"other/file.txt": "hello"})
-    with pytest.raises(InputError, match="holds other, but no folder top"):
+    with pytest.raises(InputError, match="contains other, but no folder top"):
         fetch_archive(archive_of(packed), tmp_path / "into")
 
 
 def test_what_is_there_already_is_left_alone(tmp_path):
     packed = pack(tmp_path / "a.tgz", {"top/file.txt": "new"})
     write(tmp_path / "into" / "top" / "file.txt", "old")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists, but is not a usable data set"):
         fetch_archive(archive_of(packed), tmp_path / "into")
     assert (tmp_path / "into" / "top" / "file.txt").read_text() == "old"
 
 
-def test_an_archive_that_cannot_be_reached_is_told_of(tmp_path):
-    with pytest.raises(InputError, match=r"gone\.tgz cannot be fetched.*Check the network"):
+def test_an_archive_that_cannot_be_reached_is_reported(tmp_path):
+    with pytest.raises(InputError, match=r"gone\.tgz cannot be downloaded.*Check the network"):
         fetch_archive(archive_of(tmp_path / "gone.tgz"), tmp_path / "into")
 
 
@@ -600,7 +611,7 @@ class Response(io.BytesIO):
 @pytest.mark.parametrize(
     ("url", "length", "message"),
     [
-        ("https://example.org/a.tgz", 9, "broke off after 3 of 9 bytes"),
+        ("https://example.org/a.tgz", 9, "stopped after 3 of 9 bytes"),
         ("http://example.org/a.tgz", 3, "not encrypted"),
     ],
 )
@@ -611,7 +622,7 @@ def test_servers_that_break_off_or_lead_astray(tmp_path, monkeypatch, url, lengt
         fetch_archive(Archive("https://example.org/a.tgz", "top"), tmp_path)
 
 
-def test_an_old_python_is_told_of(tmp_path, monkeypatch):
+def test_an_old_python_is_reported(tmp_path, monkeypatch):
     packed = pack(tmp_path / "a.tgz", {"top/file.txt": "new"})
     monkeypatch.delattr(tarfile, "data_filter")
     with pytest.raises(InputError, match=r"Use Python 3\.10\.12"):

@@ -12,7 +12,7 @@ import torch
 from sklearn.decomposition import PCA
 from typer.testing import CliRunner
 
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case, weights_id
 from newfound.bench.commands import app
 from newfound.bench.datasets import load_dataset
 from newfound.bench.figures import FIGURES, draw_figure
@@ -25,12 +25,14 @@ from newfound.bench.figures.directions import (
     draw_directions,
 )
 from newfound.bench.figures.epochs import counts_by_epoch, draw_counts
+from newfound.bench.figures.figure_data import FigureData
 from newfound.bench.figures.maps import colour_groups, draw_maps, map_rows
 from newfound.bench.figures.pictures import _of_gpc, draw_prototypes, nearest_pictures
-from newfound.bench.figures.runs import Runs, Study, describe
+from newfound.bench.figures.runs import Runs, describe
 from newfound.bench.figures.variance import draw_variance, explained_variance
-from newfound.bench.plan import outcome_file, start_file, weights_id
+from newfound.bench.record import Record
 from newfound.bench.results import Results
+from newfound.bench.run_files import outcome_file, start_file
 from newfound.bench.splits import Split, make_split
 from newfound.errors import InputError, MissingExtraError
 from newfound.files import whole_file
@@ -124,9 +126,9 @@ def test_newest_run_whose_outcome_is_there(runs, digits):
     newest = record_of(split, seed=2, date="2024-07-01")
     write_run(runs, newer, features_of(split, 1.0), split.truth)
     Results(runs.results / "bench.jsonl").add(newest)
-    study = Study("digits", runs)
+    data = FigureData("digits", runs)
     assert runs.newest("gpc", "digits").case == newest.case
-    assert study.newest("gpc").case == newer.case
+    assert data.newest("gpc").case == newer.case
 
 
 def test_runs_of_ablations_and_other_splits_are_left_out(runs, digits):
@@ -138,7 +140,7 @@ def test_runs_of_ablations_and_other_splits_are_left_out(runs, digits):
     other = record_of(split, date="2025-09-01", case={"epochs": 9})
     other = replace(other, split="0" * 12)
     write_run(runs, other, features_of(split, 1.0), split.truth)
-    assert Study("digits", runs).newest("gpc").date == "2024-05-01"
+    assert FigureData("digits", runs).newest("gpc").date == "2024-05-01"
 
 
 def test_compared_runs_share_the_backbone_then_epochs_seed_and_knowledge_of_k(runs, digits):
@@ -155,13 +157,13 @@ def test_compared_runs_share_the_backbone_then_epochs_seed_and_knowledge_of_k(ru
     for case in others:
         record = record_of(split, "gcd", date="2025-01-01", case=case)
         write_run(runs, record, features_of(split, 1.0), split.truth)
-    study = Study("digits", runs)
-    gpc = study.newest("gpc")
-    assert study.newest("gcd", like=gpc.case).case == mine
-    alike = study.newest("gcd", like=replace(gpc.case, epochs=9))
+    data = FigureData("digits", runs)
+    gpc = data.newest("gpc")
+    assert data.newest("gcd", like=gpc.case).case == mine
+    alike = data.newest("gcd", like=replace(gpc.case, epochs=9))
     assert alike.case.epochs == 9
     only = without(runs, model="resnet18")
-    assert Study("digits", only).newest("gcd").case.model == "resnet18"
+    assert FigureData("digits", only).newest("gcd").case.model == "resnet18"
 
 
 def test_missing_run_is_told_with_its_command(runs, digits):
@@ -170,7 +172,7 @@ def test_missing_run_is_told_with_its_command(runs, digits):
     with pytest.raises(InputError, match="newfound bench run gpc digits --root") as error:
         draw_maps("digits", runs)
     assert f"--work {runs.work}" in str(error.value)
-    assert f"--results {runs.results / 'bench.jsonl'}" in str(error.value)
+    assert f"--results {runs.results}" in str(error.value)
     write_run(runs, record_of(split, seed=3), features_of(split, 1.0), split.truth)
     with pytest.raises(InputError, match=r"newfound bench run gcd digits --epochs 3 --seed 3 "):
         draw_maps("digits", without(runs))
@@ -201,15 +203,15 @@ def test_lost_outcome_is_told_for_the_same_command_would_skip_the_run(runs, digi
     with pytest.raises(InputError, match=r"in the results, but .* --work") as error:
         draw_maps("digits", runs)
     assert "newfound bench run gpc digits --epochs 3" in str(error.value)
-    assert f"--results {runs.results / 'again' / 'bench.jsonl'}" in str(error.value)
+    assert f"--results {runs.results / 'again'}" in str(error.value)
 
 
 def test_outcome_of_other_rows_is_refused(runs, digits):
     split = digits[1]
     write_run(runs, record_of(split, date="2024-06-01"), np.ones((5, 3)), np.arange(5))
-    study = Study("digits", runs)
+    data = FigureData("digits", runs)
     with pytest.raises(InputError, match=r"has 5 rows, but the split of digits has 1797"):
-        study.outcome(study.newest("gpc"))
+        data.outcome(data.newest("gpc"))
 
 
 # Features before training
@@ -217,17 +219,17 @@ def test_outcome_of_other_rows_is_refused(runs, digits):
 
 def test_start_is_what_runs_kept_else_computed_and_kept(runs, digits):
     split = digits[1]
-    study = Study("digits", runs)
-    settings = runs.settings("digits", study.newest("gpc").case)
-    np.testing.assert_array_equal(study.start(settings), features_of(split, 2.0))
+    data = FigureData("digits", runs)
+    settings = runs.settings("digits", data.newest("gpc").case)
+    np.testing.assert_array_equal(data.start(settings), features_of(split, 2.0))
     before = set(runs.work.glob("start-digits-*.npy"))
     other = settings.with_changes(seed=5)  # random weights of another seed
-    first = study.start(other)
+    first = data.start(other)
     assert first.shape == (1797, 96)
     (kept,) = set(runs.work.glob("start-digits-*.npy")) - before
     np.testing.assert_array_equal(np.load(kept, allow_pickle=False), first)
     np.save(kept, first + 1)
-    np.testing.assert_array_equal(study.start(other), first + 1)
+    np.testing.assert_array_equal(data.start(other), first + 1)
 
 
 def test_start_without_the_file_of_weights_names_the_run(runs, digits, tmp_path):
@@ -237,18 +239,18 @@ def test_start_without_the_file_of_weights_names_the_run(runs, digits, tmp_path)
     checksum = weights_id(str(file))
     record = record_of(split, date="2025-01-01", case={"weights": checksum})
     write_run(runs, record, features_of(split, 1.0), split.truth)
-    study = Study("digits", without(runs))
-    settings = study.runs.settings("digits", record.case)
+    data = FigureData("digits", without(runs))
+    settings = data.runs.settings("digits", record.case)
     with pytest.raises(
         InputError, match=f"{checksum}.*--weights FILE.*\n.*bench run kmeans digits"
     ):
-        study.start(settings)
+        data.start(settings)
     k_means = record_of(split, "kmeans", case={"weights": checksum})
     write_run(runs, k_means, features_of(split, 3.0), split.truth)
-    study = Study("digits", without(runs))
-    assert study.start(settings).shape == (1797, 12)
+    data = FigureData("digits", without(runs))
+    assert data.start(settings).shape == (1797, 12)
     named = without(runs, weights=str(file))
-    assert Study("digits", named).newest("gpc").case == record.case
+    assert FigureData("digits", named).newest("gpc").case == record.case
     assert named.settings("digits", record.case).weights == str(file)
 
 
@@ -363,9 +365,9 @@ def test_nearest_pictures_against_a_loop():
 
 def test_prototypes_of_gpc_are_labelled_means_of_known_and_means_of_novel(runs, digits):
     split = digits[1]
-    study = Study("digits", runs)
-    record = study.newest("gpc")
-    V, centres, labels = _of_gpc(study, record)
+    data = FigureData("digits", runs)
+    record = data.newest("gpc")
+    V, centres, labels = _of_gpc(data, record)
     for cluster in range(10):
         rows = (split.y == cluster) if cluster < 5 else (labels == cluster)
         np.testing.assert_allclose(centres[cluster], V[rows].mean(axis=0), atol=1e-5)
@@ -495,7 +497,7 @@ def test_same_figure_same_bytes(runs, tmp_path, ending):
 def test_figures_that_cannot_be(runs, tmp_path):
     with pytest.raises(InputError, match="no figure 'pie'"):
         draw_figure("pie", ["digits"], runs, tmp_path / "a.png")
-    with pytest.raises(InputError, match="of one data set"):
+    with pytest.raises(InputError, match="takes one data set"):
         draw_figure("k", ["digits", "cub"], runs, tmp_path / "a.png")
     with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
         draw_figure("k", ["digits"], runs, tmp_path / "a.gif")

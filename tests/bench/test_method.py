@@ -9,7 +9,7 @@ from torch import nn
 
 from newfound.bench.method import BenchMethod, Classifier, ClassifierLearner
 from newfound.bench.methods import NAMES, find_method
-from newfound.bench.tables.layout import METHODS
+from newfound.bench.tables.plan import METHODS
 from newfound.deep.checkpoint import LAST
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newfound.bench import results as results_module
-from newfound.bench.case import Case, Record
-from newfound.bench.results import Results, case_key, read_records
+from newfound.bench.case import Case
+from newfound.bench.record import Record
+from newfound.bench.results import Results, read_records, results_file
 from newfound.errors import DiscoveryWarning, InputError
 
 FACTS = {
@@ -99,12 +100,21 @@ def test_infinity_cannot_be_written(tmp_path):
     assert not (tmp_path / "a.jsonl").exists()
 
 
-def test_all_files_of_a_folder_are_read_and_no_others(tmp_path):
-    Results(tmp_path / "b.jsonl").add(record_of(seed=2))
-    Results(tmp_path / "a.jsonl").add(record_of(seed=1))
+def test_a_place_is_a_file_or_a_folder_with_bench_jsonl(tmp_path):
+    Results(tmp_path).add(record_of(seed=1))
+    Results(tmp_path / "other.jsonl").add(record_of(seed=2))
+    (tmp_path / "find_k.jsonl").write_text('{"method": "mixture"}\n')  # a log of another kind
     (tmp_path / "notes.md").write_text("no record")
-    assert [record.case.seed for record in read_records(tmp_path)] == [1, 2]
+    assert results_file(tmp_path) == tmp_path / "bench.jsonl"
+    assert results_file(tmp_path / "other.jsonl") == tmp_path / "other.jsonl"
+    for place in (tmp_path, tmp_path / "bench.jsonl"):
+        assert [record.case.seed for record in read_records(place)] == [1]
+    assert [record.case.seed for record in read_records(tmp_path / "other.jsonl")] == [2]
+
+
+def test_a_place_that_is_not_there_has_no_records(tmp_path):
     assert read_records(tmp_path / "nowhere") == []
+    assert read_records(tmp_path / "nowhere.jsonl") == []
 
 
 def test_a_record_cut_anywhere_is_left_out_with_a_warning_and_the_next_is_whole(tmp_path):
@@ -113,7 +123,7 @@ def test_a_record_cut_anywhere_is_left_out_with_a_warning_and_the_next_is_whole(
     whole = file.read_bytes()
     for length in range(1, len(whole) - 1):  # without its line break it is complete
         file.write_bytes(whole + whole[:length])
-        with pytest.warns(DiscoveryWarning, match=r"bench\.jsonl, line 2: .*in half"):
+        with pytest.warns(DiscoveryWarning, match=r"bench\.jsonl, line 2: .*cut off"):
             assert len(read_records(tmp_path)) == 1
     Results(file).add(record_of(seed=1))
     with pytest.warns(DiscoveryWarning, match="line 2"):
@@ -131,9 +141,9 @@ def test_a_last_line_without_its_line_break_counts_and_is_not_written_into(tmp_p
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("hello", "no line of a results file"),
-        ('{"method": "gpc"}}', "no line of a results file"),
-        ('{"method": }', "no line of a results file"),
+        ("hello", "not a line of a results file"),
+        ('{"method": "gpc"}}', "not a line of a results file"),
+        ('{"method": }', "not a line of a results file"),
         ("[1, 2]", "object in braces"),
         ('{"method": "gpc", "dataset": "cub"}', "setting"),
         ("{}", "method"),
@@ -160,7 +170,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path):
 def test_values_of_a_wrong_type_are_refused(tmp_path, name, value):
     values = record_of().as_dict() | {name: value}
     (tmp_path / "bench.jsonl").write_text(json.dumps(values))
-    with pytest.raises(InputError, match=f"line 1: {name} is "):
+    with pytest.raises(InputError, match=f"line 1: {name} must be "):
         read_records(tmp_path)
 
 
@@ -178,9 +188,10 @@ def test_every_field_has_a_type_that_can_be_checked():
         assert {item.type for item in dataclasses.fields(part)} <= set(results_module._TYPES)
 
 
-def test_logs_of_epochs_beside_the_records_are_left_out(tmp_path):
-    (tmp_path / "log.jsonl").write_text('{"run": "a", "epoch": 0, "loss": 0.8}\n')
-    Results(tmp_path / "bench.jsonl").add(record_of())
+def test_lines_of_epochs_among_the_records_are_skipped(tmp_path):
+    file = tmp_path / "bench.jsonl"
+    file.write_text('{"run": "a", "epoch": 0, "loss": 0.8}\n')
+    Results(file).add(record_of())
     assert len(read_records(tmp_path)) == 1
 
 
@@ -190,7 +201,7 @@ def test_find_knows_a_case_by_all_of_its_fields(tmp_path):
     record = dataclasses.replace(record_of(), case=case)
     where = (record.split, record.layout)
     assert results.find(case, *where) is None
-    Results(tmp_path / "other.jsonl").add(record)
+    results.add(record)
     same = Case("gpc", "cub", changes={"a": 1, "crop": (0.5, 1.0)})
     assert results.find(same, *where) is not None
     for other in ({"seed": 1}, {"known_k": True}, {"changes": {}}, {"dataset": "cars"}):
@@ -207,15 +218,9 @@ def test_find_gives_the_newest(tmp_path):
     assert results.find(Case("gpc", "cub"), record.split, record.layout).date == "2024-06-01"
 
 
-def test_a_key_leaves_out_what_may_differ():
-    a, b = Case("gpc", "cub", seed=0), Case("gpc", "cub", seed=1)
-    assert case_key(a) != case_key(b)
-    assert case_key(a, without=("seed",)) == case_key(b, without=("seed",))
-
-
-def test_a_full_disk_is_told_of(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", lambda handle, line: len(line) - 1)
-    with pytest.raises(InputError, match="Make room"):
+    with pytest.raises(InputError, match="Free some disk space"):
         Results(tmp_path / "bench.jsonl").add(record_of())
 
 

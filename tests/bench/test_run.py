@@ -1,6 +1,5 @@
-"""One case from beginning to end: what a method is told, what is recorded, what is done twice."""
+"""One case from beginning to end: what a method is given, what is recorded, what is done twice."""
 
-import dataclasses
 import json
 import math
 import platform
@@ -8,7 +7,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from statistics import median
 from types import SimpleNamespace
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,20 +16,14 @@ from safetensors.torch import save_file
 
 import newfound
 from newfound.bench import run as module
-from newfound.bench.case import Case
+from newfound.bench.case import Case, weights_id
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import NAMES
-from newfound.bench.plan import (
-    bench_settings,
-    is_file_of_features,
-    make_case,
-    outcome_file,
-    run_folder,
-    weights_id,
-)
+from newfound.bench.protocol import bench_settings, make_case
 from newfound.bench.results import read_records
 from newfound.bench.rivals import brent_search
 from newfound.bench.run import Place, rows_of, run_case, versions
+from newfound.bench.run_files import outcome_file, run_folder
 from newfound.bench.splits import make_split
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.partition import mixture_space
@@ -56,7 +49,7 @@ class Stop(Exception):
     """What ends a run in these tests."""
 
 
-class Told(NamedTuple):
+class Given(NamedTuple):
     """What a method was given."""
 
     n_components: int | None
@@ -70,7 +63,7 @@ class Told(NamedTuple):
 class Run(NamedTuple):
     case: Case
     record: Any
-    told: Told
+    given: Given
     labels: np.ndarray
     features: np.ndarray
 
@@ -92,18 +85,18 @@ def go(name, folder, source="digits", *, changes=None, listener=None, **options)
 
 def run_and_watch(name, folder, source="digits", **options):
     """A run with what the method was given, and what was kept of it."""
-    told = []
+    given = []
     fit = BenchMethod.fit
 
     def spy(self, X, y):
-        told.append(Told(self.n_components, self.settings, self.n_starts, X, np.array(y), self))
+        given.append(Given(self.n_components, self.settings, self.n_starts, X, np.array(y), self))
         return fit(self, X, y)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BenchMethod, "fit", spy)
         record = go(name, folder, source, **options)
     with np.load(outcome_file(record.case, place_in(folder).work)) as outcome:
-        return Run(record.case, record, told[0], outcome["labels"], outcome["features"])
+        return Run(record.case, record, given[0], outcome["labels"], outcome["features"])
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +113,10 @@ def runs(folder, few_pictures):
 @pytest.fixture
 def asked(monkeypatch):
     """What methods are given; nothing is fitted."""
-    told = []
+    given = []
 
     def stop(self, X, y):
-        told.append(Told(self.n_components, self.settings, self.n_starts, X, y, self))
+        given.append(Given(self.n_components, self.settings, self.n_starts, X, y, self))
         raise Stop
 
     monkeypatch.setattr(BenchMethod, "fit", stop)
@@ -131,7 +124,7 @@ def asked(monkeypatch):
     def ask(*arguments, **options):
         with pytest.raises(Stop):
             go(*arguments, **options)
-        return told[-1]
+        return given[-1]
 
     return ask
 
@@ -149,7 +142,7 @@ def without_times(record):
     return replace(record, **TIMES)
 
 
-# --- nothing is told that must not be known
+# --- nothing is given that must not be known
 
 
 def test_no_method_sees_the_truth_of_novel_classes(runs, small_set, tmp_path, monkeypatch):
@@ -173,43 +166,43 @@ def test_no_method_sees_the_truth_of_novel_classes(runs, small_set, tmp_path, mo
 @pytest.mark.parametrize("name", NAMES)
 def test_labels_are_those_of_the_split_and_none_is_of_a_novel_class(runs, small_set, name):
     split = make_split(small_set)
-    told = runs[name].told
-    np.testing.assert_array_equal(told.y, split.y)
-    assert set(told.y) == {-1, 0, 1, 2, 3, 4}
-    np.testing.assert_array_equal(told.X, small_set.array)
+    given = runs[name].given
+    np.testing.assert_array_equal(given.y, split.y)
+    assert set(given.y) == {-1, 0, 1, 2, 3, 4}
+    np.testing.assert_array_equal(given.X, small_set.array)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_without_k_a_method_gets_none_or_brents_number(runs, small_set, name):
-    told = runs[name].told
+    given = runs[name].given
     record = runs[name].record
     if name in FINDERS:
-        assert told.n_components is None
+        assert given.n_components is None
         brent = "Brent search on the finished features"
         assert record.k_source == (brent if name == "gcd" else "mixture")
         return
-    Z = module.start_features(small_set.array, told.settings)
+    Z = module.start_features(small_set.array, given.settings)
     n_novel = brent_search(Z, make_split(small_set).y, random_state=0)
-    assert told.n_components == 5 + n_novel
+    assert given.n_components == 5 + n_novel
     assert record.k_source == "Brent search on the features of the start"
     assert (record.n_components, record.n_novel) == (5 + n_novel, n_novel)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_with_k_a_method_is_told_known_and_novel_together(asked, tmp_path, name):
+def test_with_k_a_method_is_given_known_and_novel_together(asked, tmp_path, name):
     assert asked(name, tmp_path, known_k=True).n_components == 7
 
 
 @pytest.mark.parametrize("name", ["rankstats", "dualrank", "gcd"])
-def test_a_joint_method_is_told_k_only_if_it_is_known(asked, tmp_path, name):
-    told = asked(name, tmp_path, joint=True)
-    assert told.n_components is None
-    assert told.settings.estep.n_components is None
-    assert told.method.joint
-    told = asked(name, tmp_path, joint=True, known_k=True)
-    assert told.n_components == 7
+def test_a_joint_method_is_given_k_only_if_it_is_known(asked, tmp_path, name):
+    given = asked(name, tmp_path, joint=True)
+    assert given.n_components is None
+    assert given.settings.estep.n_components is None
+    assert given.method.joint
+    given = asked(name, tmp_path, joint=True, known_k=True)
+    assert given.n_components == 7
     if name != "gcd":  # which has no loop that would split and merge
-        assert told.settings.estep.n_components == 7
+        assert given.settings.estep.n_components == 7
 
 
 def test_a_joint_method_keeps_a_known_k(tmp_path):
@@ -224,9 +217,9 @@ def test_a_joint_method_keeps_a_known_k(tmp_path):
 )
 def test_prototypes_that_need_k_get_brents(asked, tmp_path, monkeypatch, prototypes, k):
     monkeypatch.setattr(module, "brent_search", lambda Z, y, random_state: 4)
-    told = asked("gpc", tmp_path, prototypes=prototypes)
-    assert told.n_components == k
-    assert told.method.prototypes == prototypes
+    given = asked("gpc", tmp_path, prototypes=prototypes)
+    assert given.n_components == k
+    assert given.method.prototypes == prototypes
 
 
 def test_dbscan_finds_its_own_k_also_where_it_is_known(tmp_path):
@@ -318,7 +311,7 @@ def test_a_record_says_what_was_run(runs, small_set, name):
     assert record.layout == "official"
     assert (record.n_labelled, record.n_unlabelled) == (50, 90)
     assert (record.n_known, record.n_novel_true) == (5, 2)
-    assert record.n_components == run.told.method.n_components_
+    assert record.n_components == run.given.method.n_components_
     assert record.n_novel == record.n_components - 5
     checkpoints = {"kmeans": "no training", "gpc-literal": "best on held-out labels"}
     assert record.checkpoint == checkpoints.get(name, "last epoch")
@@ -369,9 +362,9 @@ def test_records_are_lines_of_the_results_file(runs, folder):
 
 def test_the_outcome_holds_features_and_labels(runs):
     for run in runs.values():
-        np.testing.assert_array_equal(run.labels, run.told.method.labels_)
+        np.testing.assert_array_equal(run.labels, run.given.method.labels_)
         assert run.features.dtype == np.float16
-        np.testing.assert_array_equal(run.features, run.told.method.features_.astype(np.float16))
+        np.testing.assert_array_equal(run.features, run.given.method.features_.astype(np.float16))
 
 
 @pytest.mark.parametrize("name", ["gcd", "rankstats", "orca"])
@@ -381,7 +374,7 @@ def test_the_mixture_counts_in_the_features_of_others_where_k_is_known(small_set
         assert run.record.n_novel_of_mixture is None
         return
     mixture = SplitMergeMixture(n_init=1, random_state=1)
-    mixture.fit(run.told.method.features_, make_split(small_set).y)
+    mixture.fit(run.given.method.features_, make_split(small_set).y)
     assert run.record.n_novel_of_mixture == mixture.n_novel_
 
 
@@ -405,8 +398,8 @@ def test_the_variant_of_the_split_is_made(small_set, tmp_path, options, n_known,
     assert (record.n_known, record.n_novel_true) == (n_known, n_novel)
     assert record.n_components == n_known + n_novel
     assert (record.n_labelled, record.n_unlabelled) == (split.n_labelled, split.n_unlabelled)
-    np.testing.assert_array_equal(run.told.X, small_set.array[split.rows])
-    np.testing.assert_array_equal(run.told.y, split.y)
+    np.testing.assert_array_equal(run.given.X, small_set.array[split.rows])
+    np.testing.assert_array_equal(run.given.y, split.y)
     (name,) = options
     assert getattr(record.case, name) == options[name]
 
@@ -419,9 +412,9 @@ def test_k_init_counts_the_novel_ones(asked, tmp_path, k_init, expected):
 @pytest.mark.parametrize("name", TAKE_FEATURES)
 @pytest.mark.parametrize("pca", [None, True, False])
 def test_pca_is_the_methods_own_unless_it_is_asked_for(asked, tmp_path, name, pca):
-    told = asked(name, tmp_path, pca=pca, known_k=True)
+    given = asked(name, tmp_path, pca=pca, known_k=True)
     on = name in ("gpc", "gpc-literal") if pca is None else pca
-    assert told.settings.estep.pca == ("all" if on else "off")
+    assert given.settings.estep.pca == ("all" if on else "off")
 
 
 def test_methods_without_principal_directions_have_none(asked, tmp_path):
@@ -431,9 +424,9 @@ def test_methods_without_principal_directions_have_none(asked, tmp_path):
 
 def test_all_other_settings_reach_the_method(asked, tmp_path):
     changes = {"seed": 3, "learning_rate": 0.03, "warmup_epochs": 1}
-    told = asked("gpc", tmp_path, changes=changes, known_k=True, n_starts=8)
+    given = asked("gpc", tmp_path, changes=changes, known_k=True, n_starts=8)
     expected = bench_settings("digits").with_changes(**{**QUICK, **changes}, pca="all")
-    assert told.settings == expected
+    assert given.settings == expected
     assert asked("gcd", tmp_path, known_k=True, n_starts=8).n_starts == 8
     assert asked("gcd", tmp_path, known_k=True, n_starts=100).n_starts == 100
 
@@ -453,126 +446,7 @@ def test_images_are_taken_as_they_are_or_made_smaller(tmp_path, small_set):
     )
 
 
-# --- the case
-
-
-def another(name):
-    """A value that a setting does not have for digits."""
-    value = bench_settings("digits").as_dict()[name]
-    hint = next(item.hint for item in Settings.options() if item.name == name)
-    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
-    if get_origin(hint) is Literal:
-        return next(choice for choice in get_args(hint) if choice != value)
-    if get_origin(kinds[0]) is Literal:
-        return next(choice for choice in get_args(kinds[0]) if choice != value)
-    if kinds[0] is bool:
-        return not value
-    if name in ("crop_max", "weight_average"):
-        return 0.9
-    if name == "model":
-        return "test_vit"
-    if name == "weights":
-        return "offline"
-    return 3 if value is None else value + (1 if kinds[0] is int else 0.01)
-
-
-ELSEWHERE = {
-    *{"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"},
-    *{"devices", "num_nodes", "compile", "token_cache"},
-}
-
-
-@pytest.mark.parametrize("name", [item.name for item in Settings.options()])
-def test_changes_are_exactly_the_settings_that_differ(name):
-    base = bench_settings("digits")
-    settings = base.with_changes(**{name: another(name)})
-    assert settings != base
-    changes = make_case("gpc", "digits", settings).changes
-    if name == "model":  # a network that is not the one for digits has no settings for digits
-        plain = bench_settings("digits", settings.network.model).as_dict()
-        own = {key: value for key, value in settings.as_dict().items() if value != plain[key]}
-        assert changes == {key: own[key] for key in own.keys() - ELSEWHERE}
-        assert changes["image_size"] == 12
-        return
-    assert changes == ({} if name in ELSEWHERE else {name: another(name)})
-    start = {"image_size", "crop_max", "n_directions"}  # all that k-means has of them
-    assert make_case("kmeans", "digits", settings).changes == (changes if name in start else {})
-
-
-def test_without_changes_there_are_none():
-    for source in ("digits", "cub", "cifar10"):
-        for name in NAMES:
-            assert make_case(name, source, bench_settings(source)).changes == {}
-    resnet = bench_settings("cifar10", "resnet18")
-    assert make_case("gpc", "cifar10", resnet).changes == {}
-
-
-def test_starts_of_k_means_are_a_change_of_gcd_alone():
-    settings = bench_settings("digits")
-    assert make_case("gcd", "digits", settings, n_starts=5).changes == {"n_starts": 5}
-    assert make_case("gcd", "digits", settings, n_starts=100).changes == {}
-    assert make_case("gpc", "digits", settings, n_starts=5).changes == {}
-
-
-def test_what_the_weights_have_seen():
-    settings = bench_settings("cub")
-    assert make_case("gpc", "cub", settings).pretraining == "ImageNet"
-    assert make_case("gpc", "cub", settings.with_changes(weights="random")).pretraining == "none"
-    assert make_case("gpc", "cub", settings, pretraining="Target").pretraining == "Target"
-    random = settings.with_changes(weights="random")
-    assert make_case("gpc", "cub", random, pretraining="Target").pretraining == "Target"
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "message"),
-    [
-        ("simgcd", {"joint": True}, "SimGCD has no variant joint=True"),
-        ("gpc", {"joint": True}, "no variant joint"),
-        ("gcd", {"prototypes": "ward"}, "GCD has no variant prototypes='ward'"),
-        ("gpc", {"prototypes": "birch"}, "mixture, dbscan, ward, kmeans; got 'birch'"),
-        ("k-means", {}, "no method 'k-means'"),
-    ],
-)
-def test_variants_that_a_method_has_not_are_refused(name, options, message):
-    with pytest.raises(InputError, match=message):
-        make_case(name, "digits", bench_settings("digits"), **options)
-
-
-def test_settings_of_the_data_sets():
-    digits = bench_settings("digits")
-    assert digits == DIGITS.with_changes(epochs=80, rehearse=False)
-    assert bench_settings("digits", DIGITS.network.model) == digits
-    field = Settings(selection="last", rehearse=False)
-    assert bench_settings("cub") == bench_settings("cifar10") == field
-    assert field.optimiser.epochs == 200
-    assert bench_settings("digits", "resnet18") == field.with_changes(model="resnet18")
-    assert bench_settings("cub", "resnet18") == field.with_changes(model="resnet18")
-    small = bench_settings("cifar100", "resnet18")
-    assert (small.network.model, small.network.image_size, small.run.selection) == (
-        "resnet18",
-        32,
-        "last",
-    )
-    assert (small.views.crop_min, small.views.crop_max, small.views.color_jitter) == (
-        0.45,
-        1.0,
-        0.5,
-    )
-
-
-# --- weights
-
-
-def test_weights_of_a_file_are_called_by_their_checksum(tmp_path):
-    file = tmp_path / "w.safetensors"
-    file.write_bytes(b"abc")
-    assert weights_id(str(file)) == "ba7816bf8f01"  # sha256 of abc
-    for name in ("hub", "offline", "random"):
-        assert weights_id(name) == name
-    with pytest.raises(InputError, match="no file of weights"):
-        weights_id(str(tmp_path / "none.pt"))
-    with pytest.raises(InputError, match="no file of weights"):
-        weights_id(str(tmp_path))
+# --- no path is recorded
 
 
 def strings_in(values):
@@ -587,9 +461,8 @@ def test_no_path_stands_in_a_record(tmp_path, feature_file):
     file = tmp_path / "secret" / "mine.safetensors"
     file.parent.mkdir()
     torch.manual_seed(5)
-    save_file(
-        load_backbone(DIGITS.network.model, "random", image_size=12).network.state_dict(), file
-    )
+    backbone = load_backbone(DIGITS.network.model, "random", image_size=12)
+    save_file(backbone.network.state_dict(), file)
     changes = {"weights": str(file), "epochs": 1}
     record = go("gpc", tmp_path, changes=changes, known_k=True)
     assert record.case.weights == weights_id(str(file))
@@ -636,11 +509,6 @@ def test_a_run_on_other_rows_is_not_taken_for_it(runs, folder, monkeypatch):
         go("kmeans", folder)
 
 
-def test_a_file_with_the_name_of_a_data_set_is_refused():
-    with pytest.raises(InputError, match=r"cub\.npz has the name of a data set"):
-        make_case("kmeans", "some/cub.npz", bench_settings("some/cub.npz"))
-
-
 def test_another_seed_is_another_case(runs, folder, asked):
     assert asked("gpc", folder, changes={"seed": 1}).settings.run.seed == 1
 
@@ -660,7 +528,7 @@ class StopAfter(Listener):
 
 
 @pytest.mark.parametrize("name", ["gpc", "gpc-literal", "gcd", "simgcd", "dualrank"])
-def test_a_run_that_was_killed_goes_on_to_the_same_record(runs, tmp_path, name):
+def test_a_run_that_was_killed_resumes_to_the_same_record(runs, tmp_path, name):
     listeners = []
 
     def listen(folder, epoch):
@@ -694,26 +562,6 @@ def test_gcd_is_trained_once_whatever_k_is(runs, folder):
     assert run_folder(seeds[0], folder) != run_folder(seeds[1], folder)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "gcd"])
-def test_other_methods_are_trained_for_each_k(tmp_path, name):
-    cases = [prepare(name, known_k=known)[0] for known in (True, False)]
-    assert len({run_folder(case, tmp_path) for case in cases}) == 2
-
-
-def test_every_field_of_a_case_has_an_outcome_of_its_own(tmp_path):
-    case = Case("gcd", "digits")
-    others = [
-        replace(case, **{item.name: value})
-        for item in dataclasses.fields(Case)
-        for value in [
-            {"str": "other", "int": 7, "bool": not getattr(case, item.name)}.get(
-                str(item.type), {"a": 1} if item.name == "changes" else "7"
-            )
-        ]
-    ]
-    assert len({outcome_file(one, tmp_path) for one in [case, *others]}) == len(others) + 1
-
-
 # --- Brent's search
 
 
@@ -731,8 +579,8 @@ def searched(monkeypatch):
 
 
 def test_brents_number_is_found_once_and_read_back(asked, searched, tmp_path, monkeypatch):
-    told = [asked(name, tmp_path).n_components for name in NAMES if name not in FINDERS]
-    assert told == [9] * 6
+    given = [asked(name, tmp_path).n_components for name in NAMES if name not in FINDERS]
+    assert given == [9] * 6
     assert searched == [((140, 96), 0)]
     (file,) = (tmp_path / "work").glob("brent-*.json")
     values = json.loads(file.read_text())
@@ -834,22 +682,9 @@ def test_starts_of_k_means_reach_gcd_on_features(asked, tmp_path, feature_file):
 )
 def test_prototypes_of_features(tmp_path, feature_file, prototypes, clusterer):
     run = run_and_watch("gpc", tmp_path, feature_file, known_k=True, prototypes=prototypes)
-    V, _ = mixture_space(run.told.X, run.told.y, run.told.settings.estep)
-    np.testing.assert_array_equal(run.labels, clusterer.fit(V, run.told.y).labels_)
+    V, _ = mixture_space(run.given.X, run.given.y, run.given.settings.estep)
+    np.testing.assert_array_equal(run.labels, clusterer.fit(V, run.given.y).labels_)
     assert run.record.case.prototypes == prototypes
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [("a/b.npz", True), ("b.npy", True), ("A.NPZ", True), ("digits", False), ("npz", False)],
-)
-def test_what_a_file_of_features_is(source, expected):
-    assert is_file_of_features(source) is expected
-
-
-def test_a_name_in_capitals_leaves_no_path_either():
-    case = make_case("gpc", "/home/me/Dino.NPZ", bench_settings("/home/me/Dino.NPZ"))
-    assert case.dataset == "Dino"
 
 
 @pytest.mark.parametrize("option", ["incomplete", "download"])
@@ -864,5 +699,5 @@ def test_a_set_that_is_incomplete_or_not_there_must_be_asked_for(tmp_path, monke
     case, settings = prepare("kmeans", "cub")
     for asked in (False, True):
         with pytest.raises(Stop):
-            run_case(case, settings, place_in(tmp_path), "cub", **{option: asked})
+            run_case(case, settings, replace(place_in(tmp_path), **{option: asked}), "cub")
     assert seen == [("cub", tmp_path / "data", False), ("cub", tmp_path / "data", True)]

@@ -1,1 +1,1 @@
-"""The benchmark: every method under one protocol, every table of the paper."""
+"""The benchmark: all methods under one protocol, and the tables and figures of the paper."""

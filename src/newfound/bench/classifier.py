@@ -1,4 +1,4 @@
-"""What several methods with a classifier share: cosines with prototypes, and two losses."""
+"""Parts of several methods: a classifier by cosines with prototypes, and two losses."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch.nn import functional
 
 
 class CosineClassifier(nn.Module):
-    """Cosines of features (n, d) with prototypes (K, d), in float32 also where half is the rule.
+    """Cosines of features (n, d) with prototypes (K, d), in float32 even under autocast.
 
     Parameters
     ----------
     n_features, n_outputs : int
-        d and K; there may be no output.
+        d and K. K may be 0.
     """
 
     def __init__(self, n_features: int, n_outputs: int) -> None:
@@ -25,19 +25,19 @@ class CosineClassifier(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Cosines of shape (n, K)."""
-        # cosines are divided by small temperatures: the digits that bfloat16 drops would show
+        # cosines are divided by small temperatures, which would magnify the rounding of bfloat16
         with torch.autocast(features.device.type, enabled=False):
             z = functional.normalize(features.float(), dim=1)
             return z @ functional.normalize(self.prototypes, dim=1).T
 
 
 def entropy_gap(probabilities: Tensor) -> Tensor:
-    """How far the mean prediction is from all classes alike: KL(p̄ ‖ uniform) = log K - H(p̄).
+    """Distance of the mean prediction from uniform: KL(p̄ ‖ uniform) = log K - H(p̄).
 
     Parameters
     ----------
     probabilities : Tensor of shape (..., K)
-        Predictions.
+        Predicted probabilities.
 
     Returns
     -------
@@ -55,14 +55,14 @@ def labelled_cross_entropy(logits: Tensor, codes: Tensor) -> Tensor:
     Parameters
     ----------
     logits : Tensor of shape (..., n, K)
-        One or several views.
+        Logits of one or several views.
     codes : Tensor of int, shape (n,)
         Known class of each row or -1.
 
     Returns
     -------
     Tensor
-        Scalar, the mean over labelled rows and views; 0 without a labelled row.
+        Scalar, the mean over labelled rows and views; 0 if no row is labelled.
     """
     labelled = codes >= 0
     target = codes.clamp(min=0).expand(logits.shape[:-1])

@@ -1,80 +1,77 @@
-"""``newfound bench``: run methods under one protocol, print the paper's tables beside ours."""
+"""``newfound bench``: run methods under one protocol, print tables and draw figures.
+
+The commands only read options and show answers. They import torch and the methods when they run,
+so that ``--help`` is quick.
+"""
 
 from __future__ import annotations
 
+import functools
+import sys
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
-from newfound.bench.methods import NAMES
+from newfound.bench import options
+from newfound.bench.methods import NAMES, find_method
+from newfound.bench.results import RESULTS_FOLDER, read_records, results_file
 from newfound.cli.options import clear_errors, is_given, with_settings
+from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
+from newfound.progress import Progress
 
 if TYPE_CHECKING:
-    from newfound.bench.case import Record
+    from newfound.bench.case import Case
+    from newfound.bench.record import Record
+    from newfound.bench.run import Place
     from newfound.deep.records import Listener
 
-app = typer.Typer(help="Every method under one protocol.", no_args_is_help=True)
+app = typer.Typer(help="Compare methods under one protocol.", no_args_is_help=True)
 
-ResultsFile = Annotated[Path, typer.Option(help="File that results are added to.")]
-ResultsFolder = Annotated[Path, typer.Option(help="Folder of results, *.jsonl.")]
-#: Options of their own, or what the runner sets.
+#: Settings without an option: they have an option of another name, or the runner sets them.
 _WITHOUT = frozenset({"seed", "pca", "n_components", "n_components_init", "rehearse"})
-_K = {"known": [True], "unknown": [False], "both": [True, False]}
+_KNOWN_K = {"known": [True], "unknown": [False], "both": [True, False]}
+_DATA = Path("data")
+
+
+class _Run(NamedTuple):
+    """One run that was asked for."""
+
+    case: Case
+    settings: Settings
+    source: str
 
 
 @app.command()
 @with_settings(Settings(selection="last", rehearse=False), _WITHOUT)
 def run(
     context: typer.Context,
-    methods: Annotated[
-        str, typer.Argument(help=f"One or more of {', '.join(NAMES)}, with commas; or all.")
-    ],
-    datasets: Annotated[
-        str,
-        typer.Argument(
-            help="cifar10, cifar100, imagenet100, cub, cars, aircraft, herbarium, tiny-imagenet, "
-            "digits, or a file of features; with commas."
-        ),
-    ],
+    methods: options.MethodNames,
+    datasets: options.DatasetNames,
     *,
-    seed: Annotated[list[int] | None, typer.Option(help="Seed; again for more. [0]")] = None,
-    k: Annotated[str, typer.Option(help="Tell the method K? known, unknown or both.")] = "unknown",
-    pca: Annotated[bool | None, typer.Option(help="128 principal directions. [GPC only]")] = None,
-    k_init: Annotated[int | None, typer.Option(help="K^n that the mixture starts with.")] = None,
-    overlap: Annotated[
-        int | None, typer.Option(help="Known classes that the unlabelled part holds.")
-    ] = None,
-    n_old: Annotated[int | None, typer.Option(help="Number of known classes.")] = None,
-    labelled_only: Annotated[
-        str | None, typer.Option(help="K^l/K^n: labelled images alone, K^n classes hidden.")
-    ] = None,
-    prototypes: Annotated[
-        str, typer.Option(help="GPC's prototypes by mixture, dbscan, ward or kmeans.")
-    ] = "mixture",
-    joint: Annotated[
-        bool, typer.Option("--joint", help="Our mixture inside rankstats, dualrank or gcd.")
-    ] = False,
-    pretraining: Annotated[
-        str | None, typer.Option(help="What the weights have seen: ImageNet, Target or none.")
-    ] = None,
-    n_starts: Annotated[int, typer.Option(help="Starts of GCD's k-means.")] = 100,
-    root: Annotated[Path, typer.Option(help="Folder of the data sets.")] = Path("data"),
-    work: Annotated[Path, typer.Option(help="Folder for checkpoints.")] = Path("runs/bench"),
-    results: ResultsFile = Path("docs/results/bench.jsonl"),
-    incomplete: Annotated[
-        bool, typer.Option("--incomplete", help="Accept a data set with missing images.")
-    ] = False,
-    download: Annotated[
-        bool, typer.Option("--download", help="Fetch what is missing, where that is allowed.")
-    ] = False,
+    seed: options.Seeds = None,
+    k: options.KnownK = "unknown",
+    pca: options.PCA = None,
+    k_init: options.KInit = None,
+    overlap: options.Overlap = None,
+    n_old: options.NOld = None,
+    labelled_only: options.LabelledOnly = None,
+    prototypes: options.PrototypesBy = "mixture",
+    joint: options.Joint = False,
+    pretraining: options.Pretraining = None,
+    n_starts: options.NStarts = 100,
+    root: options.DataRoot = _DATA,
+    work: options.WorkFolder = RESULTS_FOLDER,
+    results: options.ResultsPlace = RESULTS_FOLDER,
+    incomplete: options.Incomplete = False,
+    download: options.Download = False,
     **settings: Any,
 ) -> None:
-    """Run methods on data sets; what the results have already is skipped."""
-    options: dict[str, Any] = {
+    """Run methods on data sets. Runs that the results already contain are skipped."""
+    variant = {
         "pca": pca,
         "k_init": k_init,
         "overlap": overlap,
@@ -85,55 +82,34 @@ def run(
         "pretraining": pretraining,
         "n_starts": n_starts,
     }
-    given = {name: value for name, value in settings.items() if is_given(context, name)}
+    changes = {name: value for name, value in settings.items() if is_given(context, name)}
     with clear_errors():
-        for package in ("torch", "lightning_fabric"):
-            require(package, extra="train")
-        from newfound.bench.plan import bench_settings, make_case
-        from newfound.bench.run import Place, run_case
+        _require("torch", "lightning_fabric")
+        from newfound.bench.run import Place
 
-        if k not in _K:
-            raise InputError(f"--k is known, unknown or both; got {k!r}.")
-        place = Place(root, work, results)
-        runs = []  # all are checked before the first one starts
-        for source, one_seed in product(datasets.split(","), seed or [0]):
-            base = bench_settings(source, given.get("model"))
-            chosen = base.with_changes(**given, seed=one_seed)
-            for name, known_k in product(_methods_for(methods, source), _K[k]):
-                case = make_case(name, source, chosen, known_k=known_k, **options)
-                runs.append((case, chosen, source))
-        for case, chosen, source in runs:
-            known = "known" if case.known_k else "unknown"
-            print(f"{case.method} on {source}, seed {case.seed}, K {known} …", flush=True)
-            record = run_case(
-                case,
-                chosen,
-                place,
-                source,
-                listener=_listener,
-                incomplete=incomplete,
-                download=download,
-            )
-            print("  in the results already" if record is None else f"  {_sentence(record)}")
+        place = Place(root, work, results, incomplete, download)
+        # the whole list is made first, so that a mistake is reported before hours of training
+        for one in _list_runs(methods, datasets, seed or [0], k, changes, variant):
+            _run(one, place)
 
 
 @app.command()
 def table(
-    number: Annotated[str, typer.Argument(help="Number of the table in the paper, such as 3.")],
-    style: Annotated[
-        str, typer.Option("--format", help="terminal, markdown, latex or html.")
-    ] = "terminal",
-    results: ResultsFolder = Path("docs/results"),
-    out: Annotated[Path | None, typer.Option(help="File to write instead of the screen.")] = None,
+    number: options.TableNumber,
+    style: options.TableStyle = "terminal",
+    results: options.ResultsPlace = RESULTS_FOLDER,
+    out: options.TableFile = None,
 ) -> None:
-    """Print a table of the paper, the paper's figures and ours side by side."""
-    from newfound.bench.results import read_records
-    from newfound.bench.tables.build import make_tables
+    """Print a table of the paper, with the paper's figures and ours side by side."""
     from newfound.bench.tables.rendering import render
+    from newfound.bench.tables.table import make_tables
     from newfound.files import write_atomically
 
     with clear_errors():
-        text = render(make_tables(number, read_records(results)), style)
+        records = read_records(results)
+        text = render(make_tables(number, records), style)
+        if not records:
+            print(_advice(results), file=sys.stderr)
         if out is None:
             print(text)
         else:
@@ -141,43 +117,21 @@ def table(
             print(f"Written: {out}")
 
 
-def _methods_for(text: str, source: str) -> list[str]:
-    """Ids with commas between them; "all" on a file of features are those that take features."""
-    from newfound.bench.methods import find_method
-    from newfound.bench.plan import is_file_of_features
-
-    if text != "all":
-        return text.split(",")
-    any_will_do = not is_file_of_features(source)
-    return [name for name in NAMES if any_will_do or find_method(name).takes_features]
-
-
 @app.command()
 def figure(
-    name: Annotated[
-        str, typer.Argument(help="tsne, prototypes, variance, directions or k (K^n over epochs).")
-    ],
-    datasets: Annotated[
-        str, typer.Argument(help="Data set; several with commas for variance alone.")
-    ],
-    out: Annotated[Path, typer.Option(help="File to write: .png, .svg or .pdf.")],
-    root: Annotated[Path, typer.Option(help="Folder of the data sets.")] = Path("data"),
-    work: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/bench"),
-    results: ResultsFolder = Path("docs/results"),
-    model: Annotated[
-        str | None, typer.Option(help="Backbone of the runs, in timm's name. [the newest run's]")
-    ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="Its weights: hub, offline, random or a file.")
-    ] = None,
-    incomplete: Annotated[
-        bool, typer.Option("--incomplete", help="Accept a data set with missing images.")
-    ] = False,
+    name: options.FigureName,
+    datasets: options.FigureDatasets,
+    out: options.FigureFile,
+    root: options.DataRoot = _DATA,
+    work: options.WorkFolder = RESULTS_FOLDER,
+    results: options.ResultsPlace = RESULTS_FOLDER,
+    model: options.Backbone = None,
+    weights: options.Weights = None,
+    incomplete: options.Incomplete = False,
 ) -> None:
-    """Draw a figure of the paper from runs that are there; says which run is missing."""
+    """Draw a figure of the paper from finished runs. If a run is missing, show its command."""
     with clear_errors():
-        for package in ("torch", "lightning_fabric", "matplotlib"):
-            require(package, extra="train")
+        _require("torch", "lightning_fabric", "matplotlib")
         from newfound.bench.figures import draw_figure
         from newfound.bench.figures.runs import Runs
 
@@ -186,11 +140,62 @@ def figure(
         print(f"Written: {out}")
 
 
-def _listener(folder: Path) -> Listener:
-    from newfound.cli.progress import TrainingBar
-    from newfound.deep.logs import Several, TensorBoard
+def _require(*packages: str) -> None:
+    """Raise an error with the pip command if a package of the training is not installed."""
+    for package in packages:
+        require(package, extra="train")
 
-    return Several([TrainingBar(), TensorBoard(folder / "tensorboard")])
+
+def _list_runs(
+    methods: str,
+    datasets: str,
+    seeds: list[int],
+    k: str,
+    changes: dict[str, Any],
+    variant: dict[str, Any],
+) -> list[_Run]:
+    """All runs that the options ask for, with their settings checked."""
+    from newfound.bench.protocol import bench_settings, make_case
+
+    if k not in _KNOWN_K:
+        raise InputError(f"--k is known, unknown or both; got {k!r}.")
+    runs = []
+    for source, seed in product(datasets.split(","), seeds):
+        base = bench_settings(source, changes.get("model"))
+        settings = base.with_changes(**changes, seed=seed)
+        for name, known_k in product(_methods_for(methods, source), _KNOWN_K[k]):
+            case = make_case(name, source, settings, known_k=known_k, **variant)
+            runs.append(_Run(case, settings, source))
+    return runs
+
+
+def _methods_for(text: str, source: str) -> list[str]:
+    """Ids of methods; for a feature file, "all" means all methods that take features."""
+    from newfound.bench.datasets.feature_file import is_feature_file
+
+    if text != "all":
+        return text.split(",")
+    has_images = not is_feature_file(source)
+    return [name for name in NAMES if has_images or find_method(name).takes_features]
+
+
+def _run(one: _Run, place: Place) -> None:
+    """Run one case and print what came out."""
+    from newfound.bench.run import run_case
+
+    case, settings, source = one
+    known = "known" if case.known_k else "unknown"
+    print(f"{case.method} on {source}, seed {case.seed}, K {known} …", flush=True)
+    with show_progress() as progress:
+        listener = functools.partial(_listener, progress)
+        record = run_case(case, settings, place, source, listener=listener)
+    print("  already in the results" if record is None else f"  {_sentence(record)}")
+
+
+def _listener(progress: Progress, folder: Path) -> Listener:
+    from newfound.deep.logs import ProgressListener, Several, TensorBoard
+
+    return Several([ProgressListener(progress), TensorBoard(folder / "tensorboard")])
 
 
 def _sentence(record: Record) -> str:
@@ -198,4 +203,13 @@ def _sentence(record: Record) -> str:
         f"All {record.all:.1f}, Old {record.old:.1f}, New {record.new:.1f}; "
         f"K^n {record.n_novel} of {record.n_novel_true} ({record.k_source}); "
         f"{record.seconds:.0f} s; split {record.split}"
+    )
+
+
+def _advice(place: Path) -> str:
+    """What to do when there are no results."""
+    return (
+        f"newfound: {results_file(place)} has no results yet, so only the paper's figures are "
+        "shown. Run a method first, such as `newfound bench run gpc digits`, or name a place with "
+        "results: `--results results` for the published ones in a checkout of the repository."
     )

@@ -1,7 +1,7 @@
-"""What every method of the benchmark has in common: `fit(images or features, y)`.
+"""The interface of all methods of the benchmark: `fit(images or features, y)`.
 
-A method never sees a label of a novel class, and never the true number of classes: it is either
-given as `n_components`, for a row that says "known K", or found without it.
+A method never sees a label of a novel class. It gets the number of classes K as `n_components` for
+rows of a table with "known K"; otherwise it finds K itself, or the runner estimates K for it.
 """
 
 from __future__ import annotations
@@ -26,48 +26,49 @@ Self = TypeVar("Self", bound="BenchMethod")
 
 
 class BenchMethod(ABC):
-    """A method under test.
+    """A method of the benchmark.
 
     Parameters
     ----------
     n_components : int, optional
-        K, known and novel together. A method that can find it itself does so without.
+        K, known and novel together. Without it, the method finds K itself if it can.
     settings : Settings
-        Of the training, the same for all methods: backbone, views, epochs, optimiser, seed.
+        Settings of the training, the same for all methods: backbone, views, epochs, optimiser,
+        seed.
     folder : Path
-        Where training keeps its checkpoints; the same folder again goes on with the same run.
+        Folder for checkpoints. An interrupted training resumes from the same folder.
     listener : Listener, optional
-        Told of every batch and epoch.
+        Called after every batch and epoch.
     n_starts : int, default=100
-        Starts of semi-supervised k-means, where there is one.
+        Number of starts of semi-supervised k-means, for methods that use it.
     start_file : Path, optional
-        Where features before any training are kept, for methods that cluster them.
+        File for the features before training, for methods that cluster them.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
         Cluster of each row.
     n_components_ : int
-        K that was used or found.
+        K that was given or found.
     k_source_ : str
         Where K came from.
     features_ : ndarray of shape (n, d)
-        What the rows were clustered by: the finished features, or those given.
+        The features that were clustered: those after training, or the given ones.
     history_ : list of Epoch
         One for each epoch; empty without training.
     """
 
     title: ClassVar[str]
     source: ClassVar[str]
-    #: Whether it clusters finished features, too.
+    #: Whether it can also cluster finished features.
     takes_features: ClassVar[bool] = False
-    #: Whether it trains, and whether its training is the same whatever K is.
+    #: Whether it trains, and whether its training does not depend on K.
     learns: ClassVar[bool] = True
     learns_without_k: ClassVar[bool] = False
-    #: Whether principal directions make a difference, and whether the paper's main row has them.
+    #: Whether it can use principal directions, and whether the paper's main row uses them.
     uses_pca: ClassVar[bool] = False
     pca_by_default: ClassVar[bool] = False
-    #: Options of its own: "joint", "prototypes".
+    #: Variants of the paper that it has: "joint", "prototypes".
     variants: ClassVar[frozenset[str]] = frozenset()
     #: Whether it finds K itself.
     finds_k: bool = False
@@ -75,7 +76,7 @@ class BenchMethod(ABC):
     labels_: Ints
     n_components_: int
     k_source_: str
-    #: Identity of images and K, compared when an interrupted training goes on.
+    #: Identity of images and K, checked when an interrupted training is resumed.
     fingerprint: str = ""
     features_: Floats
     history_: list[Epoch]
@@ -129,7 +130,7 @@ class BenchMethod(ABC):
         raise AssertionError(f"{type(self).__name__} says that it takes features")
 
     def _train(self, learner: Method, pixels: npt.NDArray[np.uint8], codes: Ints) -> Trained:
-        """Run the common loop; sets `features_` and `history_`."""
+        """Run the training loop that all methods share; sets `features_` and `history_`."""
         trained = train(
             pixels,
             codes,
@@ -144,11 +145,11 @@ class BenchMethod(ABC):
 
 
 class Classifier(BenchMethod):
-    """A method that trains a classifier with an output for each of K classes, known ones first."""
+    """A method that trains a classifier with K outputs, those of the known classes first."""
 
     @abstractmethod
     def learner(self, n_known: int, n_components: int) -> ClassifierLearner:
-        """What is learnt."""
+        """The head and the loss that are trained."""
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
         assert self.n_components is not None
@@ -164,12 +165,12 @@ class Classifier(BenchMethod):
 
 
 class ClassifierLearner(Method):
-    """A head with K outputs among what it returns, and a loss on them.
+    """A head whose outputs include K logits, and a loss on them.
 
     Parameters
     ----------
     settings : Settings
-        Of the loop.
+        Settings of the training loop.
     n_known, n_components : int
         K^l and K; the first K^l outputs are the known classes.
 
@@ -191,4 +192,4 @@ class ClassifierLearner(Method):
 
     @abstractmethod
     def logits(self, h: torch.Tensor) -> torch.Tensor:
-        """The K outputs (n, K) that name the cluster, from outputs of the head (n, p)."""
+        """The K logits (n, K) whose maximum is the cluster, from outputs of the head (n, p)."""

@@ -1,8 +1,8 @@
-"""Results files: one record a line, several files in a folder, several processes that add to them.
+"""Results files: one record per line, to which several processes may add at the same time.
 
-A record is one write at the end of the file, so a process that is killed loses that line at most,
-and two processes do not write into each other's lines. A line that stops in the middle is left out
-with a warning; anything else that is no record is refused, with its file and line.
+A record is one write at the end of the file. So a process that is killed loses at most one line,
+and two processes never write into each other's lines. Reading skips a line that was cut off, with
+a warning, and refuses any other line that is not a record, with its file and line number.
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case, case_key
+from newfound.bench.record import Record
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.files import disk_errors
+
+#: Where results are written and read by default, and the name of the file in a folder.
+RESULTS_FOLDER = Path("runs/bench")
+RESULTS_NAME = "bench.jsonl"
 
 #: Annotation of a field → types that its value may have in a file.
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -29,7 +34,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
     "int | None": (int, type(None)),
     "str | None": (str, type(None)),
-    "Prototypes": (str,),
+    "PrototypeSource": (str,),
     "Case": (Case,),
     "list[int]": (list,),
     "dict[str, Any]": (dict,),
@@ -39,36 +44,49 @@ _FLOATS = frozenset(item.name for item in fields(Record) if item.type == "float"
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
-class Results:
-    """The records of a folder, and the file in it that new ones are added to.
+def results_file(place: Path) -> Path:
+    """The results file at a place.
 
     Parameters
     ----------
-    file : Path
-        Where records are added; all ``*.jsonl`` files beside it are read.
+    place : Path
+        A ``.jsonl`` file, or a folder, whose ``bench.jsonl`` is meant. Neither needs to exist. A
+        folder may hold other logs beside it, which are not read.
+    """
+    place = Path(place)
+    return place if place.suffix == ".jsonl" else place / RESULTS_NAME
+
+
+class Results:
+    """A results file, to look up records and to add new ones.
+
+    Parameters
+    ----------
+    place : Path
+        The file, or a folder with ``bench.jsonl``.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = Path(file)
+    def __init__(self, place: Path) -> None:
+        self.file = results_file(place)
 
     def read(self) -> list[Record]:
-        """All records of the folder."""
-        return read_records(self.file.parent)
+        """All records of the file."""
+        return read_records(self.file)
 
     def find(self, case: Case, split: str, layout: str) -> Record | None:
-        """The record of a case, if it was run.
+        """The record of a case, if it was run before.
 
         Parameters
         ----------
         case : Case
             What would be run.
         split, layout : str
-            On which rows: checksum of the split, and how the data set is stored.
+            Checksum of the split, and how the data set is stored: together, which rows.
 
         Returns
         -------
         Record or None
-            The newest record of this very case, whichever file it is in.
+            The newest record of exactly this case.
         """
         found = [
             record
@@ -79,41 +97,27 @@ class Results:
         return max(found, key=lambda record: record.date, default=None)
 
     def add(self, record: Record) -> None:
-        """Add a record as a line of the file, which is made if need be.
+        """Add a record as a line of the file. File and folder are created if necessary.
 
         Parameters
         ----------
         record : Record
-            What came out of a run.
+            The outcome of a run.
         """
         with disk_errors(self.file.parent):
             self.file.parent.mkdir(parents=True, exist_ok=True)
             _append(self.file, _to_line(record).encode("ascii"))
 
 
-def case_key(case: Case, *, without: tuple[str, ...] = ()) -> str:
-    """A text that two cases share if and only if they are the same run.
+def read_records(place: Path) -> list[Record]:
+    """All records of a results file, in the order of its lines.
+
+    Lines of the log of a training run, one per epoch, are not records and are skipped.
 
     Parameters
     ----------
-    case : Case
-        What is run.
-    without : tuple of str
-        Fields that may differ.
-    """
-    values = {name: value for name, value in case.as_dict().items() if name not in without}
-    return json.dumps(values, sort_keys=True)
-
-
-def read_records(folder: Path) -> list[Record]:
-    """All records of the ``*.jsonl`` files of a folder, in the order of names and lines.
-
-    Lines of the log of a training run, which tell of an epoch, are no records and are left out.
-
-    Parameters
-    ----------
-    folder : Path
-        Where results are; one that is not there holds none.
+    place : Path
+        The file, or a folder with ``bench.jsonl``. A file that does not exist has no records.
 
     Returns
     -------
@@ -123,14 +127,15 @@ def read_records(folder: Path) -> list[Record]:
     Raises
     ------
     InputError
-        If a line is whole but no record.
+        If a complete line is not a record.
 
     Warns
     -----
     DiscoveryWarning
-        If a line was written in half.
+        If a line was cut off.
     """
-    return [record for file in sorted(Path(folder).glob("*.jsonl")) for record in _records_of(file)]
+    file = results_file(place)
+    return list(_records_of(file)) if file.is_file() else []
 
 
 def _records_of(file: Path) -> Iterator[Record]:
@@ -141,10 +146,10 @@ def _records_of(file: Path) -> Iterator[Record]:
             values = json.loads(line) if line else None
         except ValueError as error:
             if not _is_cut(raw):
-                raise InputError(f"{where}: this is no line of a results file ({error}).") from (
-                    error
-                )
-            message = f"{where}: a line that was written in half is left out; its run is to do."
+                raise InputError(
+                    f"{where}: this is not a line of a results file ({error})."
+                ) from error
+            message = f"{where}: this line was cut off and is skipped; its run must be repeated."
             warnings.warn(message, DiscoveryWarning, stacklevel=3)
             continue
         if line and not _is_epoch(values):
@@ -152,7 +157,7 @@ def _records_of(file: Path) -> Iterator[Record]:
 
 
 def _is_cut(raw: bytes) -> bool:
-    """Whether a line stops before its brackets are closed, as after a kill."""
+    """Whether a line ends before its brackets are closed, as after a kill."""
     rest = _STRING.sub("", raw.decode("utf-8", errors="replace")).strip()
     opened = sum(rest.count(bracket) for bracket in "{[")
     closed = sum(rest.count(bracket) for bracket in "}]")
@@ -160,7 +165,7 @@ def _is_cut(raw: bytes) -> bool:
 
 
 def _is_epoch(values: Any) -> bool:
-    """Whether a line is of the log of a training run."""
+    """Whether a line comes from the log of a training run."""
     return isinstance(values, dict) and "epoch" in values and "method" not in values
 
 
@@ -175,14 +180,14 @@ def _to_record(values: Any, where: str) -> Record:
     for part in (record, record.case):
         for item in fields(part):
             value = getattr(part, item.name)
-            # type() and not isinstance(): true is no number of epochs
+            # type() and not isinstance(): `true` must not pass as a number of epochs
             if type(value) not in _TYPES[str(item.type)]:
-                raise InputError(f"{where}: {item.name} is {item.type}; got {value!r}.")
+                raise InputError(f"{where}: {item.name} must be {item.type}; got {value!r}.")
     return record
 
 
 def _to_line(record: Record) -> str:
-    """One line of standard JSON; NaN, which it does not have, is null."""
+    """One line of standard JSON. NaN, which the standard lacks, is written as null."""
     values = record.as_dict()
     for name in _FLOATS:
         values[name] = None if math.isnan(values[name]) else values[name]
@@ -193,7 +198,7 @@ def _to_line(record: Record) -> str:
 
 
 def _append(file: Path, line: bytes) -> None:
-    """One write at the end, on a line of its own, also where the last line was cut."""
+    """Write a line at the end with one call; after a line that was cut off, start a new one."""
     handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         size = os.lseek(handle, 0, os.SEEK_END)
@@ -202,9 +207,10 @@ def _append(file: Path, line: bytes) -> None:
             line = line if os.read(handle, 1) == b"\n" else b"\n" + line
         if (written := os.write(handle, line)) != len(line):
             raise InputError(
-                f"Only {written} of {len(line)} bytes of a record went into {file}. Make room on "
-                "the disk and run the same command again."
+                f"Only {written} of {len(line)} bytes of a record were written to {file}. Free "
+                "some disk space and run the same command again."
             )
+        # a result may have taken days: it should survive a crash of the machine
         os.fsync(handle)
     finally:
         os.close(handle)

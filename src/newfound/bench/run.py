@@ -1,4 +1,4 @@
-"""One case from beginning to end: data, split, method, scores, record."""
+"""Runs one case from beginning to end: data, split, method, scores, record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,19 +19,16 @@ import numpy.typing as npt
 import torch
 
 from newfound._version import __version__
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case
 from newfound.bench.datasets import DataSet, load_dataset
+from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import find_method
-from newfound.bench.plan import (
-    is_file_of_features,
-    outcome_file,
-    run_folder,
-    start_file,
-    without_training,
-)
+from newfound.bench.protocol import without_training
+from newfound.bench.record import Record
 from newfound.bench.results import Results
 from newfound.bench.rivals import brent_search
+from newfound.bench.run_files import outcome_file, run_folder, start_file
 from newfound.bench.splits import Split, make_split
 from newfound.bench.start import start_features
 from newfound.deep.gpc import stored_size
@@ -42,29 +38,38 @@ from newfound.errors import DiscoveryWarning
 from newfound.files import read_json, whole_file, write_json
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
+from newfound.result.record import installed_versions
 
-#: Where a table asks what the mixture finds in the features of others (Table 8).
+#: Methods in whose finished features the mixture counts novel categories, for Table 8.
 COUNTED = frozenset({"rankstats", "dualrank", "gcd"})
 _PACKAGES = ("numpy", "scikit-learn", "torch", "timm")
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where things are on this machine; no part of a result.
+    """Where data and results are on this machine, and how to deal with missing data.
+
+    Nothing here is part of a result: the same case gives the same record in any place.
 
     Attributes
     ----------
     root : Path
         Folder of the data sets.
     work : Path
-        Folder for checkpoints and decoded pictures.
+        Folder for checkpoints and decoded images.
     results : Path
-        The file that records are added to; the other ``.jsonl`` files beside it are read.
+        Results file that records are added to, or a folder with ``bench.jsonl``.
+    incomplete : bool
+        Whether to accept a data set with missing images.
+    download : bool
+        Whether to download a data set that is missing.
     """
 
     root: Path
     work: Path
     results: Path
+    incomplete: bool = False
+    download: bool = False
 
 
 def run_case(
@@ -74,8 +79,6 @@ def run_case(
     source: str,
     *,
     listener: Callable[[Path], Listener] | None = None,
-    incomplete: bool = False,
-    download: bool = False,
 ) -> Record | None:
     """Run a case and add its record to the results.
 
@@ -84,26 +87,22 @@ def run_case(
     case : Case
         From `make_case`.
     settings : Settings
-        Of the training.
+        Settings of the training.
     place : Place
         Folders.
     source : str
-        Id of the data set, or path of its features.
+        Id of the data set, or path of a feature file.
     listener : callable, optional
-        Makes who is told of every epoch, given the folder of the run.
-    incomplete : bool, default=False
-        Whether a data set with missing images will do.
-    download : bool, default=False
-        Whether to fetch a data set that is not there.
+        Gets the folder of the run and returns the listener that is called after every epoch.
 
     Returns
     -------
     Record or None
-        What came out; None if the results have the case already.
+        The outcome; None if the results already contain the case.
     """
-    case = without_training(case, source) if is_file_of_features(source) else case
+    case = without_training(case, source) if is_feature_file(source) else case
     results = Results(place.results)
-    dataset = load_dataset(source, place.root, incomplete=incomplete, download=download)
+    dataset = load_dataset(source, place.root, incomplete=place.incomplete, download=place.download)
     split = make_split(
         dataset, n_old=case.n_old, overlap=case.overlap, labelled_only=case.labelled_only
     )
@@ -111,9 +110,11 @@ def run_case(
         return None
     X = rows_of(dataset, split, settings, place.work)
     folder = run_folder(case, place.work)
-    started = time.perf_counter() - _seconds_of(folder)  # a run that was interrupted, or is shared
+    # epochs that an earlier run, or a case that shares the training, has already done count too
+    started = time.perf_counter() - _seconds_of(folder)
     method, k_source = _prepare(case, settings, split, X, place.work, folder)
     method.fingerprint = f"{split.checksum} {dataset.layout}"
+    # a training that depends on K must not resume one with another K
     if not method.learns_without_k:
         method.fingerprint += f" {method.n_components}"
     if listener is not None:
@@ -123,13 +124,14 @@ def run_case(
     record = _record(case, split, method, k_source or method.k_source_, seconds)
     record = replace(record, layout=dataset.layout)
     with whole_file(outcome_file(case, place.work)) as file:
+        # half precision is enough for figures and halves the file
         np.savez(file, features=method.features_.astype(np.float16), labels=method.labels_)
     results.add(record)
     return record
 
 
 def _seconds_of(folder: Path) -> float:
-    """Seconds of the epochs that were trained already."""
+    """Duration of the epochs that were trained before."""
     file = folder / "epochs.jsonl"
     if not file.exists():
         return 0.0
@@ -143,13 +145,13 @@ def rows_of(dataset: DataSet, split: Split, settings: Settings, work: Path) -> n
     Parameters
     ----------
     dataset : DataSet
-        Where they are.
+        Data set with the rows.
     split : Split
         Which rows take part.
     settings : Settings
-        Size of the pictures.
+        Size of the images.
     work : Path
-        Where decoded pictures are kept.
+        Folder in which decoded images are kept.
 
     Returns
     -------
@@ -160,7 +162,7 @@ def rows_of(dataset: DataSet, split: Split, settings: Settings, work: Path) -> n
     if dataset.has_features:
         X = dataset.array
     elif dataset.array is not None and dataset.array.shape[-1] <= size:
-        X = dataset.array  # views enlarge
+        X = dataset.array  # the views are enlarged later
     else:
         X = dataset.pixels(size, work / f"pictures-{dataset.name}-{size}")
     assert X is not None
@@ -170,8 +172,9 @@ def rows_of(dataset: DataSet, split: Split, settings: Settings, work: Path) -> n
 def _prepare(
     case: Case, settings: Settings, split: Split, X: npt.NDArray[Any], work: Path, folder: Path
 ) -> tuple[BenchMethod, str | None]:
-    """The method with its K, and where K came from if the method cannot tell."""
+    """The method with its K, and the source of K where the runner found it."""
     cls = find_method(case.method)
+    # a case counts novel categories only, the settings count all
     init = None if case.k_init is None else split.n_known + case.k_init
     settings = settings.with_changes(pca="all" if case.pca else "off", n_components_init=init)
     start = start_file(case.dataset, split, settings, work)
@@ -192,8 +195,9 @@ def _prepare(
 
 
 def _search(X: npt.NDArray[Any], split: Split, settings: Settings, start: Path) -> int:
-    """K^n by Brent's search on the features before training; looked up if it was done before."""
-    if X.ndim == 2:  # other features of the same rows have the same split
+    """K^n by Brent's search on the features before training, kept in a file for other methods."""
+    if X.ndim == 2:
+        # the split is the same for other features of the same rows: their content must decide
         content = hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]
         start = start.with_name(f"start-{content}-{split.checksum}-{settings.run.seed}.npy")
     file = start.with_name(start.name.replace("start-", "brent-")).with_suffix(".json")
@@ -239,13 +243,13 @@ def _record(case: Case, split: Split, method: BenchMethod, k_source: str, second
 def _checkpoint(method: BenchMethod) -> str:
     if not method.history_:
         return "no training"
-    # without an E-step there is nothing to compare epochs by: the last one counts anyway
+    # without an E-step no epoch can be scored on held-out labels, so the last one is kept
     compares = method.settings.run.selection == "validation" and bool(_by_epoch(method.history_))
     return "best on held-out labels" if compares else "last epoch"
 
 
 def _count_features(case: Case, split: Split, method: BenchMethod) -> int | None:
-    """K^n that our mixture finds in the features of another method."""
+    """K^n that our mixture finds in the finished features of another method (Table 8)."""
     if case.method not in COUNTED or case.joint or not case.known_k:
         return None
     with warnings.catch_warnings():
@@ -264,18 +268,12 @@ def _e_step_share(history: list[Epoch]) -> float:
 
 
 def machine() -> str:
-    """GPU or processor."""
+    """Name of the GPU or processor."""
     if torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     return f"{platform.machine()} CPU"
 
 
 def versions() -> dict[str, str]:
-    """Versions of what decides a result."""
-    found = {"newfound": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+    """Versions of the packages that a result depends on."""
+    return {"newfound": __version__, **installed_versions(_PACKAGES)}

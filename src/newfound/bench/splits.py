@@ -1,8 +1,8 @@
-"""Which rows take part and which of them are labelled: the field's split, and three variants.
+"""Splits: which rows take part and which of them are labelled. The field's, and three variants.
 
-The field draws once, with seed 0, over all rows of the Old classes together, in the order of the
-data set; its seeds vary the training only. The same data in another order of rows (class folders
-in place of CIFAR's binary files) give another draw of the same size.
+The field draws labels once, with seed 0, from all rows of the Old classes together, in the order
+of the data set. The seed of a run changes only the training. The same data with another order of
+rows (class folders instead of CIFAR's binary files) give another draw of the same size.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from newfound.arrays import Bools, Ints
 from newfound.bench.datasets import DataSet
 from newfound.errors import InputError
 
-#: The share of the rows of Old classes that the field labels.
+#: Share of the rows of Old classes that are labelled in the field.
 _SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The rows of a data set that take part, in its order, and their labels.
+    """The rows of a data set that take part, in the order of the data set, and their labels.
 
     Attributes
     ----------
@@ -34,8 +34,8 @@ class Split:
     truth : ndarray of int64, shape (n,)
         True class of each row.
     known : tuple of int
-        The Old classes, ascending: those that labels are drawn from. (A class so small that the
-        draw took none of its rows is Old all the same, as in the field.)
+        The Old classes, from which labels are drawn, in ascending order. A small class may end up
+        without a labelled row; it is Old all the same, as in the field.
     """
 
     rows: Ints
@@ -45,34 +45,34 @@ class Split:
 
     @property
     def is_unlabelled(self) -> Bools:
-        """Which rows are of D^u, shape (n,)."""
+        """Which rows are unlabelled (D^u), shape (n,)."""
         return self.y == -1
 
     @property
     def n_labelled(self) -> int:
-        """|D^l|."""
+        """|D^l|, the number of labelled rows."""
         return int(np.sum(self.y != -1))
 
     @property
     def n_unlabelled(self) -> int:
-        """|D^u|."""
+        """|D^u|, the number of unlabelled rows."""
         return len(self.y) - self.n_labelled
 
     @property
     def n_known(self) -> int:
-        """K^l."""
+        """K^l, the number of known classes."""
         return len(self.known)
 
     @property
     def n_novel(self) -> int:
-        """K^n: the classes that occur in D^u and are not known."""
+        """K^n, the number of classes that occur in D^u and are not known."""
         return len(np.setdiff1d(self.truth[self.is_unlabelled], self.known))
 
     @property
     def checksum(self) -> str:
-        """12 hexadecimal digits that are the same for the same truth, labels and known classes.
+        """12 hexadecimal digits that depend on true classes, labels and known classes.
 
-        They do not see which images the rows are.
+        They do not depend on the images, so two orders of rows can have the same checksum.
         """
         digest = hashlib.sha256()
         for values in (self.truth, self.y, self.known):
@@ -88,29 +88,29 @@ def make_split(
     labelled_only: str | None = None,
     label_share: float = _SHARE,
 ) -> Split:
-    """Hide labels as the field does; without arguments, exactly as the field does.
+    """Hide labels. Without options this is exactly the field's split.
 
     Parameters
     ----------
     dataset : DataSet
-        With the true class of each row.
+        Data set with the true class of each row.
     n_old : int, optional
-        The first so many of the field's known classes stay known; the others become novel, with
-        all their rows unlabelled (Table 10). The draw is over the rows of those that stay. All
+        Keep only the first `n_old` of the field's known classes; the others become novel, with all
+        their rows unlabelled (Table 10). Labels are drawn from the classes that stay known. All
         rows take part.
     overlap : int, optional
-        Only the first so many known classes also occur in D^u: the rows of the other known classes
-        that would be unlabelled are left out (Table 9). The labelled rows are those of the split
-        without overlap. 0: D^u holds novel classes alone. May be combined with `n_old`.
+        Let only the first `overlap` known classes occur in D^u: unlabelled rows of the other known
+        classes are left out (Table 9). The labelled rows do not change. With 0, D^u holds novel
+        classes only. Can be combined with `n_old`.
     labelled_only : str, optional
-        "K^l/K^n", as "50/50": what can be tried with the labelled rows alone (Table 11). The rows
-        that the field labels take part, of the first K^l + K^n known classes. The first K^l stay
-        known, with labels for a share of these rows (drawn over all of them, seed 0); the next K^n
-        lose all labels and count as novel. Known classes beyond these take no part. Cannot be
-        combined with `n_old` or `overlap`.
+        "K^l/K^n", such as "50/50": a smaller problem from labelled rows only (Table 11). The rows
+        that the field labels take part, if they belong to the first K^l + K^n known classes. The
+        first K^l classes stay known, and a share of their rows is labelled (one draw with seed 0).
+        The next K^n classes lose all labels and count as novel. Cannot be combined with `n_old`
+        or `overlap`.
     label_share : float
         Share of the rows of known classes that are labelled, more than 0 and at most 1. With
-        `labelled_only`, of the second draw; the first takes the field's half.
+        `labelled_only` it applies to the second draw; the first is the field's half.
 
     Returns
     -------
@@ -120,27 +120,28 @@ def make_split(
     Raises
     ------
     InputError
-        If a value is impossible, or the split of a complete data set has not the field's sizes.
+        If a value is impossible, or the sizes for a complete data set differ from the field's.
     """
     if not 0 < label_share <= 1:
         raise InputError(f"label_share is {label_share}; give more than 0 and at most 1.")
     if labelled_only is not None:
         if n_old is not None or overlap is not None:
             raise InputError(
-                f"labelled_only={labelled_only!r} says itself which classes are known; give it "
+                f"labelled_only={labelled_only!r} already says which classes are known. Give it "
                 "without n_old and overlap."
             )
         return _labelled_only(dataset, labelled_only, label_share)
     known = dataset.known if n_old is None else _first_known(dataset, n_old)
     rows = np.arange(len(dataset), dtype=np.int64)
     split = _draw(dataset.truth, rows, known, label_share)
+    # other known classes or shares have other sizes than the field's
     if n_old is None and label_share == _SHARE:
         _check_sizes(dataset, split)
     return split if overlap is None else _with_overlap(split, overlap)
 
 
 def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float) -> Split:
-    """One draw over the rows of all known classes together, as the field's code makes it."""
+    """One draw from the rows of all known classes together, as in the field's code."""
     old = np.flatnonzero(np.isin(truth[rows], known))
     n = int(share * len(old))
     if n == 0:
@@ -148,6 +149,7 @@ def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float) -> Spli
             f"A share of {share} of the {len(old)} rows of the {len(known)} known classes is less "
             "than one row. Give a larger label_share, or more data."
         )
+    # exactly the call of the field's code: any other draw would be another benchmark
     chosen = old[np.random.RandomState(0).choice(len(old), n, replace=False)]
     y = np.full(len(rows), -1, dtype=np.int64)
     y[chosen] = truth[rows][chosen]
@@ -164,7 +166,7 @@ def _first_known(dataset: DataSet, n_old: int) -> tuple[int, ...]:
 
 
 def _with_overlap(split: Split, overlap: int) -> Split:
-    """Leave out the unlabelled rows of all known classes but the first ones."""
+    """Leave out the unlabelled rows of all but the first known classes."""
     if not 0 <= overlap <= split.n_known:
         raise InputError(
             f"overlap is {overlap}, but there are {split.n_known} known classes. Give 0 up to "
@@ -175,26 +177,28 @@ def _with_overlap(split: Split, overlap: int) -> Split:
 
 
 def _labelled_only(dataset: DataSet, text: str, share: float) -> Split:
-    """A smaller problem of the same kind, from the rows that the field labels."""
+    """A smaller problem of the same kind, made from the rows that the field labels."""
     match = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
     n_known, n_novel = (int(match[1]), int(match[2])) if match else (0, 0)
     if n_known < 1 or n_novel < 1 or n_known + n_novel > len(dataset.known):
         raise InputError(
-            f"labelled_only is {text!r}; expected two numbers of classes, as in '25/25', each 1 or "
-            f"more, together at most the {len(dataset.known)} known classes of {dataset.name}."
+            f"labelled_only is {text!r}; expected two numbers of classes, such as '25/25', each "
+            f"at least 1, together at most the {len(dataset.known)} known classes of "
+            f"{dataset.name}."
         )
+    # two draws: first the rows that the field labels, then a share of them
     given = make_split(dataset)
     takes_part = np.isin(given.y, dataset.known[: n_known + n_novel])
     return _draw(dataset.truth, given.rows[takes_part], dataset.known[:n_known], share)
 
 
 def _check_sizes(dataset: DataSet, split: Split) -> None:
-    """The field's sizes, or something about the classes of this copy is not the field's."""
+    """Raise if the sizes differ from the field's: then some images are in a wrong class."""
     expected = (dataset.n_labelled, dataset.n_unlabelled)
     found = (split.n_labelled, split.n_unlabelled)
     if dataset.complete and None not in expected and found != expected:
         raise InputError(
             f"{dataset.name} splits into {found[0]:,} labelled and {found[1]:,} unlabelled images; "
-            f"in the field it is {expected[0]:,} and {expected[1]:,}. All images are there, so "
-            "some are in the wrong class: fetch the data set again."
+            f"the field has {expected[0]:,} and {expected[1]:,}. No image is missing, so some must "
+            "be in the wrong class. Download the data set again."
         )

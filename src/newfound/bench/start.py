@@ -1,4 +1,4 @@
-"""Features of images before any training here: what k-means clusters, and Brent counts in."""
+"""Features of images before training: k-means clusters them, Brent's search finds K in them."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from newfound.mixture.projection import Projection, unit_rows
 def start_features(
     pixels: npt.NDArray[np.uint8], settings: Settings, file: Path | None = None
 ) -> Floats:
-    """Features of the middle view of each image, by the backbone as it comes.
+    """Features of the centre view of each image from the untrained backbone.
 
     Parameters
     ----------
     pixels : ndarray of uint8, shape (n, 3, s, s)
         Images.
     settings : Settings
-        Backbone, weights, size, seed.
+        Backbone, weights, image size and seed.
     file : Path, optional
-        Where they are kept: read if it is there, else written.
+        File for the features. It is read if it exists, and written otherwise.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def start_features(
         kept: Floats = np.load(file, allow_pickle=False)
         return kept
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
-    torch.manual_seed(settings.run.seed)  # of weights that are random
+    torch.manual_seed(settings.run.seed)  # decides random weights
     backbone = load_backbone(
         settings.network.model,
         settings.network.weights,
@@ -59,19 +59,19 @@ def start_features(
 
 
 def to_cluster(X: Floats, settings: Settings) -> Floats:
-    """Rows at unit length, on principal directions if the settings say so.
+    """Rows scaled to unit length, projected on principal directions if the settings say so.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         Features.
     settings : Settings
-        Whether there is a PCA, and of how many directions.
+        Whether to use a PCA, and with how many directions.
 
     Returns
     -------
     ndarray of shape (n, q) or (n, d)
-        What k-means measures distances in.
+        The space in which k-means measures distances.
     """
     if settings.estep.pca == "off":
         return unit_rows(X)

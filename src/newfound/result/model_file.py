@@ -203,6 +203,7 @@ def _projection_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]
 def _count_from(count: dict[str, Any] | None) -> CategoryCount | None:
     if count is None:
         return None
+    values: dict[str, Any]
     values = {name: math.nan if value is None else value for name, value in count.items()}
     return CategoryCount(**{**values, "interval": (*count["interval"],)})
 

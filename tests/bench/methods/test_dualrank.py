@@ -205,7 +205,7 @@ def test_without_a_map_the_global_branch_speaks(learner):
 
 
 def test_a_map_of_another_width_is_refused(learner):
-    with pytest.raises(InputError, match="map has 4 channels and its feature 6"):
+    with pytest.raises(InputError, match="map has 4 channels, but its feature has 6"):
         learner.branches(randn(3, N_FEATURES), randn(3, N_PLACES, 4))
 
 

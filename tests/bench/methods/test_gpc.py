@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from newfound.bench.methods.gpc import GPC
+from newfound.bench.methods.gpc import GPCMethod
 from newfound.deep import partition
 from newfound.deep.trainer import train
 from newfound.metrics import discovery_scores
@@ -48,7 +48,8 @@ def test_it_learns_and_finds_k(seven_digits, tmp_path):
     for seed in range(3):  # one seed of so few pictures says little
         still = SETTINGS.with_changes(epochs=1, learning_rate=0.0, seed=seed)
         for settings, runs in ((still, before), (SETTINGS.with_changes(seed=seed), after)):
-            method = GPC(settings=settings, folder=tmp_path / f"{seed}-{settings.optimiser.epochs}")
+            folder = tmp_path / f"{seed}-{settings.optimiser.epochs}"
+            method = GPCMethod(settings=settings, folder=folder)
             method.fit(seven_digits.pixels, seven_digits.y)
             runs.append(scores(seven_digits, method.labels_))
         assert method.n_components_ in (6, 7)  # 7 in truth
@@ -63,7 +64,7 @@ def test_it_learns_and_finds_k(seven_digits, tmp_path):
 
 @pytest.mark.parametrize("n_components", [5, 7, 9])
 def test_k_that_is_given_is_kept(few_digits, tmp_path, n_components):
-    method = GPC(n_components, settings=QUICK, folder=tmp_path)
+    method = GPCMethod(n_components, settings=QUICK, folder=tmp_path)
     method.fit(few_digits.pixels, few_digits.y)
     assert method.n_components_ == n_components
     assert set(method.labels_) == set(range(n_components))
@@ -71,7 +72,7 @@ def test_k_that_is_given_is_kept(few_digits, tmp_path, n_components):
 
 
 def test_images_go_through_the_projects_own_loop(few_digits, tmp_path):
-    method = GPC(settings=QUICK, folder=tmp_path / "a").fit(few_digits.pixels, few_digits.y)
+    method = GPCMethod(settings=QUICK, folder=tmp_path / "a").fit(few_digits.pixels, few_digits.y)
     expected = train(few_digits.pixels, few_digits.y, QUICK, tmp_path / "b")
     np.testing.assert_array_equal(method.labels_, expected.mixture.labels_)
     np.testing.assert_array_equal(method.features_, expected.features)
@@ -83,7 +84,7 @@ def test_images_go_through_the_projects_own_loop(few_digits, tmp_path):
 def test_features_are_clustered_by_the_mixture(few_digits, tmp_path, pca, n_components):
     X = features_of(few_digits)
     settings = QUICK.with_changes(pca=pca, n_directions=10, seed=4)
-    method = GPC(n_components, settings=settings, folder=tmp_path).fit(X, few_digits.y)
+    method = GPCMethod(n_components, settings=settings, folder=tmp_path).fit(X, few_digits.y)
     mixture = SplitMergeMixture(
         n_components=n_components, n_directions=10 if pca == "all" else 64, random_state=4
     ).fit(X, few_digits.y)
@@ -94,8 +95,8 @@ def test_features_are_clustered_by_the_mixture(few_digits, tmp_path, pca, n_comp
 
 def test_k_init_reaches_every_mixture(few_digits, tmp_path, mixtures):
     settings = QUICK.with_changes(n_components_init=13, epochs=1)
-    GPC(settings=settings, folder=tmp_path).fit(few_digits.pixels, few_digits.y)
-    GPC(settings=settings, folder=tmp_path).fit(features_of(few_digits), few_digits.y)
+    GPCMethod(settings=settings, folder=tmp_path).fit(few_digits.pixels, few_digits.y)
+    GPCMethod(settings=settings, folder=tmp_path).fit(features_of(few_digits), few_digits.y)
     assert len(mixtures) >= 3  # before the epoch, after it, and of the features
     assert {mixture["n_components_init"] for mixture in mixtures} == {13}
     assert {mixture["n_components"] for mixture in mixtures} == {None}
@@ -103,7 +104,7 @@ def test_k_init_reaches_every_mixture(few_digits, tmp_path, mixtures):
 
 def test_all_labels_of_the_settings_stay_as_they_are_but_k(tmp_path):
     for n_components in (None, 9):
-        method = GPC(n_components, settings=QUICK, folder=tmp_path)
+        method = GPCMethod(n_components, settings=QUICK, folder=tmp_path)
         assert method.loop_settings() == QUICK.with_changes(n_components=n_components)
 
 
@@ -112,5 +113,5 @@ def test_all_labels_of_the_settings_stay_as_they_are_but_k(tmp_path):
     [("mixture", True), ("dbscan", True), ("ward", False), ("kmeans", False)],
 )
 def test_who_finds_k(tmp_path, prototypes, finds_k):
-    method = GPC(settings=QUICK, folder=tmp_path, prototypes=prototypes)
+    method = GPCMethod(settings=QUICK, folder=tmp_path, prototypes=prototypes)
     assert method.finds_k is finds_k

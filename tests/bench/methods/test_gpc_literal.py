@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from newfound.bench import method as base
-from newfound.bench.methods.gpc_literal import GPCLiteral
+from newfound.bench.methods.gpc_literal import GPCLiteralMethod
 from newfound.deep.settings import Settings
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
@@ -43,7 +43,7 @@ def test_the_example_is_nowhere_the_papers():
 
 @pytest.mark.parametrize("n_components", [None, 7])
 def test_every_field_is_the_papers_or_the_benchmarks(tmp_path, n_components):
-    settings = GPCLiteral(n_components, settings=OTHER, folder=tmp_path).loop_settings()
+    settings = GPCLiteralMethod(n_components, settings=OTHER, folder=tmp_path).loop_settings()
     for item in Settings.options():
         expected = LETTER.get(item.name, OTHER.as_dict()[item.name])
         if item.name == "n_components":
@@ -60,9 +60,9 @@ def test_the_letter_is_that_of_settings_paper():
 
 def test_pca_is_off_when_asked(tmp_path):
     without = OTHER.with_changes(pca="off")
-    settings = GPCLiteral(settings=without, folder=tmp_path).loop_settings()
+    settings = GPCLiteralMethod(settings=without, folder=tmp_path).loop_settings()
     assert settings.estep.pca == "off"
-    literal = GPCLiteral(settings=OTHER, folder=tmp_path).loop_settings()
+    literal = GPCLiteralMethod(settings=OTHER, folder=tmp_path).loop_settings()
     assert settings == literal.with_changes(pca="off")
 
 
@@ -78,7 +78,7 @@ def test_these_settings_reach_loop_and_loss(tmp_path, few_digits, monkeypatch, p
         raise Stop
 
     monkeypatch.setattr(base, "train", spy)
-    method = GPCLiteral(settings=OTHER.with_changes(pca=pca), folder=tmp_path)
+    method = GPCLiteralMethod(settings=OTHER.with_changes(pca=pca), folder=tmp_path)
     expected = method.loop_settings()
     with pytest.raises(Stop):
         method.fit(few_digits.pixels, few_digits.y)
@@ -88,7 +88,7 @@ def test_these_settings_reach_loop_and_loss(tmp_path, few_digits, monkeypatch, p
 @pytest.mark.parametrize("n_components", [None, 7])
 def test_it_runs_and_is_better_than_chance_on_known_digits(seven_digits, tmp_path, n_components):
     settings = DIGITS.with_changes(epochs=4, rehearse=False)
-    method = GPCLiteral(n_components, settings=settings, folder=tmp_path)
+    method = GPCLiteralMethod(n_components, settings=settings, folder=tmp_path)
     method.fit(seven_digits.pixels, seven_digits.y)
     free = seven_digits.y == -1
     truth = seven_digits.truth[free]
@@ -106,7 +106,7 @@ def test_it_runs_and_is_better_than_chance_on_known_digits(seven_digits, tmp_pat
 
 def test_features_are_clustered_by_the_literal_mixture(few_digits, tmp_path):
     X = few_digits.pixels[:, 0].reshape(len(few_digits.truth), -1) / 255
-    method = GPCLiteral(settings=OTHER, folder=tmp_path).fit(X, few_digits.y)
+    method = GPCLiteralMethod(settings=OTHER, folder=tmp_path).fit(X, few_digits.y)
     mixture = SplitMergeMixture(
         acceptance="literal",
         count_term="factorial",

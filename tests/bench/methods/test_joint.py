@@ -68,7 +68,9 @@ def test_new_outputs_leave_the_others_and_those_just_left_alone():
     np.testing.assert_allclose(classifier.centres()[2:], [[0, 0.6, 0.8], [0, -1, 0]], atol=1e-6)
     classifier.write(np.array([0]), np.eye(3))  # outputs 1 and 5 wait, 2 has just gone
     assert classifier.slots().tolist() == [0, 1, 2, 5]
-    with pytest.raises(InputError, match="found 7 categories, and the classifier has 6 outputs"):
+    with pytest.raises(
+        InputError, match="found 7 categories, but the classifier has only 6 outputs"
+    ):
         classifier.write(np.array([0]), np.ones((6, 3)))
 
 

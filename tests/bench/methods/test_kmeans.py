@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.cluster import KMeans as ScikitKMeans
 
-from newfound.bench.methods.kmeans import KMeans
+from newfound.bench.methods.kmeans import KMeansMethod
 from newfound.bench.start import start_features
 from newfound.metrics import discovery_scores
 from newfound.mixture.projection import Projection
@@ -18,7 +18,7 @@ SETTINGS = DIGITS.with_changes(pca="off", n_directions=8, seed=2)
 
 def fit(X, y, folder, n_components=7, **changes):
     settings = SETTINGS.with_changes(**changes)
-    return KMeans(n_components, settings=settings, folder=folder).fit(X, y)
+    return KMeansMethod(n_components, settings=settings, folder=folder).fit(X, y)
 
 
 def inertia(V, labels):

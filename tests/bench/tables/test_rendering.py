@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from newfound.bench.tables.build import NAMES, Line, Table, make_tables
 from newfound.bench.tables.cells import Cell
 from newfound.bench.tables.rendering import render
+from newfound.bench.tables.table import NAMES, Line, Table, make_tables
 from newfound.errors import InputError
 
 STYLES = ("terminal", "markdown", "latex", "html")
@@ -128,7 +128,7 @@ def test_a_name_cannot_steer_the_terminal():
 def test_rich_is_imported_for_the_terminal_only():
     program = (
         "import sys; from newfound.bench.tables.rendering import render;"
-        "from newfound.bench.tables.build import make_tables;"
+        "from newfound.bench.tables.table import make_tables;"
         "[render(make_tables('1', []), style) for style in ('markdown', 'latex', 'html')];"
         "print({'rich', 'torch'} & set(sys.modules))"
     )

@@ -1,12 +1,14 @@
-"""The data sets that the field is measured on, read from the disk as they are published.
+"""The data sets of the field, read from disk as they are published.
 
-Also as plain folders, one for each class, and any file of features with true classes. Class
-numbers are the official ones in every layout. For CIFAR, CUB, Cars and Aircraft the order of the
-*rows* in class folders is not the published one, and the draw of labels goes by row: other images
-are labelled than in the field, though as many. `DataSet.layout` tells which it was. The checksum of
-a split tells it for CIFAR and Cars, but not for CUB, which is published class by class as well: it
-sees classes and labels, not files. ImageNet, Herbarium and Tiny ImageNet are published as class
-folders; in Tiny ImageNet the first 100 of the sorted classes are known, which is our own choice.
+They can also be read from plain folders, one for each class, and any file of features with true
+classes is a data set too. Class numbers are the official ones in every layout.
+
+For CIFAR, CUB, Cars and Aircraft the order of the *rows* in class folders is not the published
+one. Labels are drawn by row, so the same number of images is labelled as in the field, but not the
+same images. `DataSet.layout` says how the data were stored. The checksum of a split also differs
+for CIFAR and Cars, but not for CUB, which is published class by class: the checksum depends on
+classes and labels, not on files. ImageNet, Herbarium and Tiny ImageNet are published as class
+folders. In Tiny ImageNet the first 100 of the sorted classes are known, which is our own choice.
 """
 
 from __future__ import annotations
@@ -38,24 +40,24 @@ def load_dataset(
     incomplete: bool = False,
     progress: Progress | None = None,
 ) -> DataSet:
-    """Read a data set and check that all of it is there.
+    """Read a data set and check that it is complete.
 
     Parameters
     ----------
     name : str
-        One of `DATASETS`, or the path of a file of features (``.npz`` with ``X``, ``y`` and
-        perhaps ``known``).
+        One of `DATASETS`, or the path of a feature file (``.npz`` with ``X``, ``y`` and optionally
+        ``known``).
     root : Path
-        Folder that the data sets lie in. Of CUB, for example, ``CUB_200_2011`` is looked for in
-        ``root/cub`` and in ``root``, then class folders in ``root/cub/train`` and ``root/cub``.
+        Folder of the data sets. For CUB, for example, it is searched for ``CUB_200_2011`` in
+        ``root/cub`` and ``root``, then for class folders in ``root/cub/train`` and ``root/cub``.
     download : bool
-        Whether to fetch what is not there: CIFAR-10, CIFAR-100, CUB and Aircraft only. It is put
-        into ``root/name``.
+        Whether to download a missing data set to ``root/name``. This works for CIFAR-10,
+        CIFAR-100, CUB and Aircraft only.
     incomplete : bool
-        Whether to take a data set that lacks images, or has too many; `DataSet.complete` is False
-        then. Classes must all be there, for their numbers tell which are known.
+        Whether to accept a data set with missing or additional images; `DataSet.complete` is then
+        False. All classes must exist, because their numbers decide which are known.
     progress : callable, optional
-        Called during a download with the bytes that are there, and of all (0: not known).
+        Called during a download with the bytes so far and in total (0 if not known).
 
     Returns
     -------
@@ -65,7 +67,7 @@ def load_dataset(
     Raises
     ------
     InputError
-        If the data set is unknown, not found or not complete.
+        If the data set is unknown, missing or incomplete.
     """
     root = Path(root).expanduser()
     if name not in SOURCES:
@@ -81,7 +83,7 @@ def load_dataset(
 
 
 def _feature_path(name: str, root: Path) -> Path:
-    """The file as given, or under the root."""
+    """The file as given, or in the root."""
     if Path(name).suffix.lower() not in _FEATURE_SUFFIXES:
         raise InputError(
             f"There is no data set {name!r}. Give one of {', '.join(DATASETS)}, or the path of an "
@@ -93,36 +95,37 @@ def _feature_path(name: str, root: Path) -> Path:
 
 def _not_found(name: str, source: Source, root: Path, download: bool) -> str:
     if source.archive is None:
-        how = f"It must be fetched by hand, from {source.page}."
+        how = f"Download it by hand from {source.page}."
     elif download:
-        how = f"It was downloaded, but cannot be used. See {source.page}."
+        how = f"It was downloaded, but cannot be read. See {source.page}."
     else:
-        how = f"Fetch it from {source.page}, or let it be downloaded (download=True)."
+        how = f"Download it from {source.page}, or with --download (in Python: download=True)."
     pickles = [base / source.pickled for base in (root / name, root) if source.pickled]
     for folder in pickles:
         if folder.is_dir():
-            how = f"{folder} is pickled, which is never opened here. {how}"
+            how = f"{folder} is a pickled version, which is never opened here. {how}"
     return f"{source.title} was not found. Looked for:\n{looked_for(name, source, root)}\n{how}"
 
 
 def _checked(name: str, source: Source, listing: Listing, incomplete: bool) -> DataSet:
-    """The data set, if classes and images are as many as they must be."""
+    """The data set, if it has the expected numbers of classes and images."""
+    # a missing class would shift the numbers of the others, and so change which are known
     n_found = len(np.unique(listing.truth))
     if n_found != source.n_classes or len(listing.class_names) != source.n_classes:
         raise InputError(
             f"{source.title} in {listing.where} has {n_found} classes with images; expected "
-            f"{source.n_classes}. Fetch it again: {source.page}."
+            f"{source.n_classes}. Download it again: {source.page}."
         )
     listing, missing = _without_missing_files(listing)
     expected = source.n_images
     complete = not missing and expected in (None, len(listing.truth))
     if not (complete or incomplete):
-        lacks = f" {len(missing)} of its files are not there: {missing[0]}, …" if missing else ""
+        lacks = f" {len(missing)} of its files are missing: {missing[0]}, …" if missing else ""
         raise InputError(
             f"{source.title} in {listing.where} has {len(listing.truth):,} training images; "
-            f"expected {expected or len(listing.truth) + len(missing):,}.{lacks} Fetch it again: "
-            f"{source.page}. To take it as it is, pass incomplete=True; its numbers are not those "
-            "of the field then."
+            f"expected {expected or len(listing.truth) + len(missing):,}.{lacks} Download it "
+            f"again: {source.page}. Or accept it as it is with --incomplete (in Python: "
+            "incomplete=True); then its results do not compare with those of the field."
         )
     return DataSet(
         name=name,
@@ -139,7 +142,8 @@ def _checked(name: str, source: Source, listing: Listing, incomplete: bool) -> D
 
 
 def _without_missing_files(listing: Listing) -> tuple[Listing, list[Path]]:
-    """Drop rows whose files an official list names but the disk lacks."""
+    """Drop rows whose files are in an official list but not on disk."""
+    # class folders list what is on disk; only an official list can name missing files
     if listing.paths is None or listing.layout != "official":
         return listing, []
     there = [path.is_file() for path in listing.paths]

@@ -1,6 +1,6 @@
 """CIFAR-10 and CIFAR-100 in the binary version: fixed records of labels and 3 · 32 · 32 bytes.
 
-The version for Python is pickled: to open it would be to run what is in it. It is never opened.
+The version for Python is pickled, and opening a pickle can run code from it. So it is never opened.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def read_cifar10(base: Path) -> Listing | None:
     Parameters
     ----------
     base : Path
-        Folder that ``cifar-10-batches-bin`` is looked for in.
+        Folder that may hold ``cifar-10-batches-bin``.
     """
     folder = base / "cifar-10-batches-bin"
     if not folder.is_dir():
@@ -37,7 +37,7 @@ def read_cifar100(base: Path) -> Listing | None:
     Parameters
     ----------
     base : Path
-        Folder that ``cifar-100-binary`` is looked for in.
+        Folder that may hold ``cifar-100-binary``.
     """
     folder = base / "cifar-100-binary"
     if not folder.is_dir():
@@ -46,9 +46,9 @@ def read_cifar100(base: Path) -> Listing | None:
 
 
 def _read(folder: Path, names: list[str], n_labels: int, class_file: str) -> Listing:
-    """Records of `n_labels` bytes, of which the last is the label, and the pixels, plane by plane.
+    """Read records of `n_labels` bytes, the last of which is the label, and planes of pixels.
 
-    `class_file` has the names of the classes, one a line.
+    `class_file` has the names of the classes, one per line.
     """
     missing = [name for name in [*names, class_file] if not (folder / name).is_file()]
     if missing:
@@ -61,10 +61,11 @@ def _read(folder: Path, names: list[str], n_labels: int, class_file: str) -> Lis
     for name, part in zip(names, data, strict=True):
         if len(part) % length:
             raise InputError(
-                f"{folder / name} has {len(part):,} bytes, which is no multiple of {length}: it is "
-                f"cut short. Unpack the binary version of {_PAGE} again."
+                f"{folder / name} has {len(part):,} bytes, which is not a multiple of {length}: "
+                f"it is truncated. Unpack the binary version of {_PAGE} again."
             )
     records = np.concatenate(data).reshape(-1, length)
+    # CIFAR-100 has a coarse and a fine label; the field uses the fine one, which is the last
     truth = records[:, n_labels - 1].astype(np.int64)
     if len(truth) and truth.max() >= len(class_names):
         raise InputError(

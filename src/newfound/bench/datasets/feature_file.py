@@ -1,4 +1,4 @@
-"""A file of features with the true class of every row, as a data set of the benchmark."""
+"""Feature files: features with the true class of every row, as a data set of the benchmark."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ from newfound.data.features import load_features
 from newfound.errors import InputError
 
 
+def is_feature_file(dataset: str) -> bool:
+    """Whether a data set is given as the path of a feature file, not as an id."""
+    return dataset.lower().endswith((".npz", ".npy"))
+
+
 def load_feature_file(path: Path) -> DataSet:
     """Read finished features and their true classes.
 
     Parameters
     ----------
     path : Path
-        An ``.npz`` archive with ``X`` of shape (n, d), ``y`` of shape (n,): the true class of
-        every row, whole numbers or texts; and perhaps ``known``: the known classes. Without
-        ``known``, the first half of the sorted classes is known (of an odd number, one less than
-        the other half).
+        An ``.npz`` archive with ``X`` of shape (n, d), ``y`` of shape (n,), which is the true class
+        of every row as whole numbers or texts, and optionally ``known``, the known classes. Without
+        ``known``, the first half of the sorted classes is known, rounded down.
 
     Returns
     -------
     DataSet
-        With the classes in sorted order.
+        A data set with classes in sorted order.
 
     Raises
     ------
     InputError
-        If the file is no such archive, a row has no class or a class is unknown.
+        If the file is not such an archive, a row has no class, or `known` names another class.
     """
     X, y = load_features(path)
     if X.ndim != 2 or y.shape != (len(X),) or not len(X):
@@ -40,7 +44,7 @@ def load_feature_file(path: Path) -> DataSet:
             f"{path} has X of shape {X.shape} and y of shape {y.shape}; expected (n, d) and (n,)."
         )
     if X.dtype.kind not in "fiu" or not np.isfinite(X).all():
-        raise InputError(f"{path}: X must hold finite numbers, and nothing else.")
+        raise InputError(f"{path}: X must contain finite numbers only.")
     classes, truth = np.unique(_as_classes(y, path), return_inverse=True)
     names = tuple(str(name) for name in classes)
     return DataSet(
@@ -54,12 +58,13 @@ def load_feature_file(path: Path) -> DataSet:
 
 
 def _as_classes(values: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
-    """Whole numbers or texts, none of which says "no label": a benchmark needs every class."""
+    """Whole numbers or texts. A benchmark needs every class, so none may mean "no label"."""
+    # class numbers are often stored as floats
     if values.dtype.kind == "f" and np.array_equal(values, np.rint(values)):
         values = values.astype(np.int64)
     if values.dtype.kind not in "iuU":
         raise InputError(
-            f"{path}: the classes are of the type {values.dtype}; expected whole numbers or texts."
+            f"{path}: the classes have the type {values.dtype}; expected whole numbers or texts."
         )
     without = int(np.sum(values == "") if values.dtype.kind == "U" else np.sum(values < 0))
     if without:
@@ -75,7 +80,7 @@ def _known_classes(path: Path, names: tuple[str, ...]) -> tuple[int, ...]:
         given = _as_classes(np.atleast_1d(archive["known"]), path) if "known" in archive else None
     if given is None:
         if len(names) < 2:
-            raise InputError(f"{path} has one class. Give two at least: one known and one novel.")
+            raise InputError(f"{path} has one class. Give at least two: one known and one novel.")
         return tuple(range(len(names) // 2))
     strange = sorted(set(map(str, given.tolist())) - set(names))
     if strange or not len(given):

@@ -1,4 +1,4 @@
-"""What is found on the disk: rows with their classes, before anything is checked or counted."""
+"""Listings: the rows that are found on disk with their classes, before any check."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from newfound.arrays import Ints
 from newfound.data.pictures import PICTURE_SUFFIXES
 from newfound.errors import InputError
 
-#: Names of class folders, sorted → the names of all classes in the official order, and the place
+#: Sorted names of class folders → the names of all classes in the official order, and the index
 #: of each folder among them; -1 for a folder that is left out.
 ClassOrder: TypeAlias = Callable[[Sequence[str]], tuple[tuple[str, ...], list[int]]]
 
@@ -28,13 +28,13 @@ class Listing(NamedTuple):
     Attributes
     ----------
     truth : ndarray of int64, shape (n,)
-        Class of each row, as a place in `class_names`.
+        Class of each row, as an index of `class_names`.
     class_names : tuple of str
-        All classes.
+        Names of all classes.
     where : Path
         The folder that was read.
     paths : list of Path or None
-        Image files, one a row.
+        Image files, one per row.
     array : ndarray of uint8, shape (n, 3, s, s), or None
         Images in memory.
     layout : str
@@ -50,21 +50,21 @@ class Listing(NamedTuple):
 
 
 def read_class_folders(folder: Path, order: ClassOrder, inner: str = "") -> Listing | None:
-    """Rows from a folder for each class: classes in their order, files sorted by name.
+    """Read class folders: classes in the official order, files sorted by name.
 
     Parameters
     ----------
     folder : Path
-        Where the class folders lie.
+        Folder that contains the class folders.
     order : callable
         Puts the classes in the official order.
     inner : str
-        Folder within each class folder that holds the images, if not that folder itself.
+        Sub-folder of each class folder with the images, if not the class folder itself.
 
     Returns
     -------
     Listing or None
-        None where no folder with images is there. Hidden folders and those without images do not
+        None if there is no folder with images. Hidden folders and those without images do not
         count.
     """
     if not folder.is_dir():
@@ -99,40 +99,41 @@ def _is_picture(name: str) -> bool:
 
 
 def by_name(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
-    """Classes in the order of their names, as the field's code reads folders (10 before 2)."""
+    """Classes in the order of their names, as in the field's code (10 comes before 2)."""
     return tuple(names), list(range(len(names)))
 
 
 def by_name_or_number(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
-    """Classes in the order of their names; where all are numbers, in the order of these."""
+    """Classes in the order of their names, or in numeric order if all names are numbers."""
+    # folders 0 … 99 are class numbers, and sorting by name would put 10 before 2
     numbered = all(name.isdecimal() for name in names)
     ordered = sorted(names, key=int) if numbered else list(names)
     return tuple(ordered), [ordered.index(name) for name in names]
 
 
 def by_leading_number(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
-    """Classes by the number that their names begin with, as in CUB: 001.Black_footed_Albatross."""
+    """Classes by the number at the start of their names, as in 001.Black_footed_Albatross."""
     found = [re.match(r"\d+", name) for name in names]
     without = [name for name, match in zip(names, found, strict=True) if match is None]
     numbers = [int(match[0]) for match in found if match is not None]
     if without or len(set(numbers)) < len(numbers):
         raise InputError(
-            "The class folders must begin with the official class number, each with its own, as "
-            "in 001.Black_footed_Albatross: which classes are known is told by it. "
-            + (f"{_some(without)} does not." if without else "Some share a number.")
+            "The name of each class folder must begin with its official class number, as in "
+            "001.Black_footed_Albatross, because the number decides which classes are known. "
+            + (f"These do not: {_some(without)}." if without else "Some share a number.")
         )
     by_number = [name for _, name in sorted(zip(numbers, names, strict=True))]
     return tuple(by_number), [by_number.index(name) for name in names]
 
 
 def by_official_names(official: Sequence[str]) -> ClassOrder:
-    """Classes in an official order that is not that of their names; spelling is compared loosely.
+    """Classes in an official order that differs from that of their names.
 
     Parameters
     ----------
     official : sequence of str
-        Class names in the official order. Letters and digits count, signs and case do not, for
-        a slash cannot stand in the name of a folder.
+        Class names in the official order. Only letters and digits are compared, without case,
+        because a class name may contain a slash and the name of a folder cannot.
     """
     places = {_letters(name): place for place, name in enumerate(official)}
 
@@ -141,8 +142,8 @@ def by_official_names(official: Sequence[str]) -> ClassOrder:
         if strange:
             raise InputError(
                 f"{len(strange)} of {len(names)} class folders have no official class name: "
-                f"{_some(strange)}. Which classes are known is told by the name; rename them as "
-                f"in {_some(official)}."
+                f"{_some(strange)}. The name decides which classes are known; rename them as in "
+                f"{_some(official)}."
             )
         return tuple(official), [places[_letters(name)] for name in names]
 
@@ -159,15 +160,15 @@ def _some(names: Iterable[str]) -> str:
 
 
 def read_ssb(name: str, what: str) -> list[Any]:
-    """A list of the Semantic Shift Benchmark: the "known" places or the "classes" of a data set.
+    """A list of the Semantic Shift Benchmark: the known classes or all classes of a data set.
 
     Parameters
     ----------
     name : {"cub", "cars", "aircraft"}
         The data set.
     what : {"known", "classes"}
-        Known classes as places in the official order, or names in that order (not for CUB, whose
-        folders have their number).
+        Indices of the known classes in the official order, or names in that order (not for CUB,
+        whose folder names contain the number).
     """
     file = importlib.resources.files("newfound.bench") / "ssb.json"
     return json.loads(file.read_text(encoding="utf-8"))[name][what]

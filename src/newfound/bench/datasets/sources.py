@@ -1,4 +1,4 @@
-"""The data sets of the field: where each comes from, what it must hold, which classes are known."""
+"""The data sets of the field: their origin, their expected content and their known classes."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ _CALTECH = "https://data.caltech.edu/records/65de6-vp158"
 
 @dataclass(frozen=True)
 class Source:
-    """What is known of a data set before it is read.
+    """Facts about a data set before it is read.
 
     Attributes
     ----------
     title : str
-        Its name, for people.
+        Name in messages and titles.
     page : str
-        Where to get it, and what to take there.
+        Web page, and what to download there.
     n_classes : int
         Number of classes.
     n_images : int or None
-        Number of training images; None where the field gives no exact number.
+        Number of training images; None if the field gives no exact number.
     known : callable
-        Gives the field's Old classes.
+        Returns the field's Old classes.
     order : callable
         Puts class folders in the official order.
     published : callable, optional
-        Reads the official layout from a folder; None where that is class folders.
+        Reads the official layout from a folder; None if that layout is class folders.
     parts : tuple of str
-        What the official layout is made of, for the message when nothing is found.
+        Files and folders of the official layout, for the message if nothing is found.
     folders : tuple of str
-        Where, under the root, published class folders lie.
+        Folders in the root that may contain published class folders.
     inner : str
-        Folder within the published class folders that holds the images.
+        Sub-folder of the published class folders with the images.
     pickled : str
-        Folder of a version that is there for Python alone and is never opened.
+        Folder of a pickled version, which is never opened.
     archive : Archive or None
-        What can be downloaded without asking anybody.
+        Archive that can be downloaded without an account.
     n_labelled, n_unlabelled : int or None
         |D^l| and |D^u| of the field's split.
     """
@@ -87,7 +87,8 @@ def _in_ssb(name: str) -> Callable[[], tuple[int, ...]]:
 
 
 def _known_herbarium() -> tuple[int, ...]:
-    """Half of the classes, as the field's code draws them, with seed 0."""
+    """Half of the classes, drawn with seed 0 as in the field's code."""
+    # RandomState, because the field's code uses it: other generators draw other classes
     return tuple(sorted(np.random.RandomState(0).choice(683, 341, replace=False).tolist()))
 
 
@@ -96,7 +97,8 @@ def _order_of(name: str) -> ClassOrder:
 
 
 def _order_imagenet(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
-    """Of 1,000 classes the field's 100, drawn with seed 0; the others get no place."""
+    """The field's 100 of 1,000 classes, drawn with seed 0; the others are left out."""
+    # a folder with only the field's 100 classes is used as it is
     if len(names) != 1000:
         return by_name(names)
     chosen = sorted(np.random.RandomState(0).choice(1000, 100, replace=False).tolist())
@@ -105,7 +107,7 @@ def _order_imagenet(names: Sequence[str]) -> tuple[tuple[str, ...], list[int]]:
 
 
 def _read_digits(base: Path) -> Listing:
-    """Scikit-learn's digits, 8 x 8 pixels of 17 greys; they come with the package."""
+    """Scikit-learn's digits, 8 x 8 pixels with 17 grey levels, which come with the package."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -184,8 +186,8 @@ SOURCES: dict[str, Source] = {
     "cars": Source(
         title="Stanford Cars",
         page="https://ai.stanford.edu/~jkrause/cars/car_dataset.html (cars_train.tgz and the "
-        "devkit; where its links are dead, https://github.com/pytorch/vision/issues/7545 tells "
-        "of copies)",
+        "devkit; if its links are dead, https://github.com/pytorch/vision/issues/7545 lists "
+        "copies)",
         n_classes=196,
         n_images=8_144,
         known=_in_ssb("cars"),
@@ -207,7 +209,7 @@ SOURCES: dict[str, Source] = {
             f"fgvc-aircraft-2013b/data/{name}"
             for name in ("images_variant_trainval.txt", "variants.txt", "images")
         ),
-        # its page gives no checksum
+        # its page has no checksum
         archive=Archive(f"{_VGG}/archives/fgvc-aircraft-2013b.tar.gz", "fgvc-aircraft-2013b"),
         n_labelled=1_666,
         n_unlabelled=5_001,
@@ -241,12 +243,12 @@ SOURCES: dict[str, Source] = {
 
 
 def find_listing(name: str, source: Source, root: Path) -> Listing | None:
-    """Read a data set from the first layout that is there, the published one before all others.
+    """Read a data set from the first layout that exists; the published one comes first.
 
     Parameters
     ----------
     name : str
-        Id of the data set; its folder under the root may have this name.
+        Id of the data set, and the name that its folder in the root may have.
     source : Source
         What to look for.
     root : Path
@@ -266,7 +268,7 @@ def find_listing(name: str, source: Source, root: Path) -> Listing | None:
 
 
 def looked_for(name: str, source: Source, root: Path) -> str:
-    """The places that `find_listing` looks at, a line each."""
+    """The places that `find_listing` searches, one per line."""
     bases = (root / name, root)
     inner = f"/{source.inner}" if source.inner else ""
     lines = [f"{base / part}" for base in bases for part in source.parts]

@@ -1,29 +1,66 @@
-"""``newfound bench figure``: the paper's figures, from runs that were made here.
+"""``newfound bench figure``: the paper's figures, drawn from runs that were made here.
 
-What is drawn is worked out by functions that give arrays or numbers; drawing comes after.
+What is shown is computed by functions that return arrays or numbers; drawing comes after that. A
+figure is imported when it is drawn, because most of them need torch and matplotlib.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from newfound.bench.figures.canvas import check_ending, save_figure
 from newfound.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from newfound.bench.figures.runs import Runs
 
-#: Id on the command line → module and function that gives a matplotlib figure.
-_HOMES = {
-    "tsne": ("maps", "draw_maps"),
-    "prototypes": ("pictures", "draw_prototypes"),
-    "variance": ("variance", "draw_variance"),
-    "directions": ("directions", "draw_directions"),
-    "k": ("epochs", "draw_counts"),
+#: Draws a figure of one data set; only "variance" takes several.
+_Draw: TypeAlias = "Callable[[list[str], Runs], Figure]"
+
+
+def _tsne(sources: list[str], runs: Runs) -> Figure:
+    from newfound.bench.figures.maps import draw_maps
+
+    return draw_maps(sources[0], runs)
+
+
+def _prototypes(sources: list[str], runs: Runs) -> Figure:
+    from newfound.bench.figures.pictures import draw_prototypes
+
+    return draw_prototypes(sources[0], runs)
+
+
+def _variance(sources: list[str], runs: Runs) -> Figure:
+    from newfound.bench.figures.variance import draw_variance
+
+    return draw_variance(sources, runs)
+
+
+def _directions(sources: list[str], runs: Runs) -> Figure:
+    from newfound.bench.figures.directions import draw_directions
+
+    return draw_directions(sources[0], runs)
+
+
+def _k(sources: list[str], runs: Runs) -> Figure:
+    from newfound.bench.figures.epochs import draw_counts
+
+    return draw_counts(sources[0], runs)
+
+
+#: Id on the command line → function that imports the figure and draws it.
+_DRAWERS: dict[str, _Draw] = {
+    "tsne": _tsne,
+    "prototypes": _prototypes,
+    "variance": _variance,
+    "directions": _directions,
+    "k": _k,
 }
-FIGURES = tuple(_HOMES)
+FIGURES = tuple(_DRAWERS)
 
 
 def draw_figure(name: str, sources: list[str], runs: Runs, out: Path) -> None:
@@ -34,22 +71,21 @@ def draw_figure(name: str, sources: list[str], runs: Runs, out: Path) -> None:
     name : str
         One of `FIGURES`.
     sources : list of str
-        Ids of data sets or paths of features: several for "variance", one for all others.
+        Ids of data sets or paths of feature files: one, for "variance" also several.
     runs : Runs
-        Where everything lies.
+        Where runs and results are.
     out : Path
-        Its ending says the format: .png, .svg or .pdf.
+        File to write. Its ending gives the format: .png, .svg or .pdf.
 
     Raises
     ------
     InputError
-        If there is no such figure or format, or a run is missing: the message has its command.
+        If there is no such figure or format, or if a run is missing. The message then has the
+        command that makes the run.
     """
-    if name not in _HOMES:
-        raise InputError(f"There is no figure {name!r}; there are {', '.join(FIGURES)}.")
+    if name not in _DRAWERS:
+        raise InputError(f"There is no figure {name!r}; choose one of {', '.join(FIGURES)}.")
     if len(sources) > 1 and name != "variance":
-        raise InputError(f"The figure {name} is of one data set; got {', '.join(sources)}.")
+        raise InputError(f"The figure {name} takes one data set; got {', '.join(sources)}.")
     check_ending(out)
-    module, function = _HOMES[name]
-    draw = getattr(import_module(f"newfound.bench.figures.{module}"), function)
-    save_figure(draw(sources if name == "variance" else sources[0], runs), out)
+    save_figure(_DRAWERS[name](sources, runs), out)

@@ -1,4 +1,4 @@
-"""Paper, pens and colours of all figures, and the file they end in."""
+"""Size, colours and line styles of all figures, and how they are saved."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Paul Tol's "muted" scheme and black: apart from each other for all kinds of colour vision.
+#: Paul Tol's "muted" scheme and black, which can be told apart with any kind of colour vision.
 COLOURS = (
     *("#332288", "#CC6677", "#117733", "#88CCEE", "#DDCC77"),
     *("#882255", "#44AA99", "#999933", "#AA4499", "#000000"),
 )
 GREY = "#BBBBBB"
-#: Line, dashes and dots, so that a figure can be read without its colours.
+#: Solid, dashed and dotted, so that a figure can be read without colours.
 DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)))
 
-#: Ending of a file → what to write about it; without dates, so that bytes are the same again.
+#: Ending of a file → metadata. There are no dates, so that the same figure has the same bytes.
 _METADATA: dict[str, dict[str, Any]] = {
     ".png": {"Software": None},
     ".svg": {"Date": None},
     ".pdf": {"CreationDate": None},
 }
 _DPI = 200
-#: Of a title.
+#: Width of a title, for line breaks.
 _LETTERS_PER_INCH = 12
 
 
 def new_figure(width: float, height: float, title: str) -> Figure:
-    """An empty figure with a title, without a screen and without global state.
+    """An empty figure with a title. It needs no screen and changes no global state.
 
     Parameters
     ----------
     width, height : float
-        In inches.
+        Size in inches.
     title : str
-        What it shows, and from which run.
+        What the figure shows, and from which run.
     """
     require("matplotlib", "train")
     from matplotlib.figure import Figure
@@ -53,14 +53,14 @@ def new_figure(width: float, height: float, title: str) -> Figure:
 
 
 def mark_directions(axes: Axes, q: int) -> None:
-    """A thin line at the number of principal directions that GPC works with.
+    """Draw a thin line at the number of principal directions that GPC uses.
 
     Parameters
     ----------
     axes : Axes
-        With the number of directions along x.
+        Axes with the number of directions along x.
     q : int
-        Its number.
+        Number of directions of GPC.
     """
     axes.axvline(q, color=GREY, linewidth=1, zorder=0)
     axes.annotate(
@@ -74,7 +74,7 @@ def mark_directions(axes: Axes, q: int) -> None:
 
 
 def check_ending(out: Path) -> None:
-    """Refuse a file whose ending says no format."""
+    """Raise if the ending of a file is not a known format."""
     if out.suffix.lower() not in _METADATA:
         raise InputError(
             f"{out} ends in {out.suffix or 'nothing'!r}; give a name that ends in "
@@ -83,14 +83,14 @@ def check_ending(out: Path) -> None:
 
 
 def save_figure(figure: Figure, out: Path) -> None:
-    """Write a figure in the format of the file's ending, whole or not at all.
+    """Write a figure in the format of the file's ending, completely or not at all.
 
     Parameters
     ----------
     figure : Figure
-        What was drawn.
+        The figure.
     out : Path
-        Where to; folders above it are made.
+        File to write. Its folders are created if necessary.
     """
     import matplotlib
 

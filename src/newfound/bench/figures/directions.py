@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from newfound.arrays import Floats
 from newfound.bench.figures.canvas import COLOURS, DASHES, mark_directions, new_figure
-from newfound.bench.figures.runs import Runs, Study, describe
+from newfound.bench.figures.figure_data import FigureData
+from newfound.bench.figures.runs import Runs, describe
 from newfound.bench.splits import Split
 from newfound.bench.start import to_cluster
 from newfound.deep.partition import mixture_for
@@ -21,39 +22,39 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MIXTURE, K_MEANS = "mixture", "semi-supervised k-means"
-#: Starts of each.
+#: Number of starts of each.
 _N_STARTS = 3
 _FIRST = 8
 
 
 def draw_directions(source: str, runs: Runs) -> Figure:
-    """All, Old and New over q, before training and after GPC's.
+    """Draw All, Old and New over q, on features before training and after GPC's training.
 
     Parameters
     ----------
     source : str
-        Id of the data set, or a file of features, which has one panel only.
+        Id of the data set. A feature file has one panel only.
     runs : Runs
-        Where everything lies.
+        Where data, runs and results are.
     """
-    study = Study(source, runs)
-    if study.dataset.has_features:
+    data = FigureData(source, runs)
+    if data.dataset.has_features:
         settings, words = runs.settings(source), "finished features"
-        panels = [("features as given", study.start(settings))]
+        panels = [("features as given", data.start(settings))]
     else:
-        gpc = study.newest("gpc")
+        gpc = data.newest("gpc")
         settings, words = runs.settings(source, gpc.case), describe(gpc.case)
         panels = [
-            ("features before training", study.start(settings)),
-            ("features of GPC", study.outcome(gpc).features),
+            ("features before training", data.start(settings)),
+            ("features of GPC", data.outcome(gpc).features),
         ]
-    title = f"{study.title}, principal directions; {words}; K = {study.n_classes} given"
+    title = f"{data.title}, principal directions; {words}; K = {data.n_classes} given"
     figure = new_figure(5.2 * len(panels), 4.3, title)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for place, (name, X) in zip(axes, panels, strict=True):
         sizes = direction_sizes(*X.shape)
         place.set_title(name, fontsize=9)
-        _draw_scores(place, sizes, accuracy_over_directions(X, study.split, settings, sizes))
+        _draw_scores(place, sizes, accuracy_over_directions(X, data.split, settings, sizes))
         mark_directions(place, settings.estep.n_directions)
     axes[0].set_ylabel("accuracy on the unlabelled images in %")
     figure.legend(
@@ -67,7 +68,7 @@ def draw_directions(source: str, runs: Runs) -> Figure:
 
 
 def direction_sizes(n_rows: int, n_columns: int) -> list[int]:
-    """Numbers of directions to try: 8, 16, 32 … and all there are.
+    """Numbers of directions to try: 8, 16, 32 … and the largest possible one.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def accuracy_over_directions(
     split : Split
         Labels and true classes.
     settings : Settings
-        Of the mixture, and the seed.
+        Settings of the mixture, and the seed.
     sizes : list of int
         Values of q.
 

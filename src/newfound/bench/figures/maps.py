@@ -1,4 +1,4 @@
-"""Maps of the features before training, of GCD's and of GPC's, side by side."""
+"""Maps of features side by side: before training, of GCD and of GPC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.figures.canvas import COLOURS, GREY, new_figure
-from newfound.bench.figures.runs import Runs, Study, describe, describe_k
+from newfound.bench.figures.figure_data import FigureData
+from newfound.bench.figures.runs import Runs, describe, describe_k
 from newfound.bench.splits import Split
 from newfound.errors import InputError, require
 from newfound.mixture.projection import unit_rows
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Points of a map; of larger data sets every class has its share.
+#: Largest number of points. In larger data sets every class keeps its share.
 _MOST_POINTS = 6000
 #: Markers of known and of novel classes.
 _MARKERS = ("o", "^")
@@ -26,7 +27,7 @@ _LONGEST_NAME = 22
 
 
 class Group(NamedTuple):
-    """The points of one class: known or novel, its colour, and their places in the map."""
+    """The points of one class: its name, known or novel, its colour, and indices of its points."""
 
     name: str
     is_known: bool
@@ -35,32 +36,32 @@ class Group(NamedTuple):
 
 
 def draw_maps(source: str, runs: Runs) -> Figure:
-    """t-SNE of the start's features, GCD's and GPC's, coloured by true class.
+    """Draw t-SNE maps of features before training, of GCD and of GPC, coloured by true class.
 
     Parameters
     ----------
     source : str
         Id of the data set.
     runs : Runs
-        Where everything lies.
+        Where data, runs and results are.
     """
     require("openTSNE", "report")
-    study = Study(source, runs)
-    if study.dataset.has_features:
-        raise InputError(f"{source} holds finished features: before and after training are one.")
-    gpc = study.newest("gpc")
-    gcd = study.newest("gcd", like=gpc.case)
-    rows = map_rows(study.split)
+    data = FigureData(source, runs)
+    if data.dataset.has_features:
+        raise InputError(f"{source} holds finished features, so there is no training to compare.")
+    gpc = data.newest("gpc")
+    gcd = data.newest("gcd", like=gpc.case)
+    rows = map_rows(data.split)
     panels = [
-        ("before training", study.start(runs.settings(source, gpc.case))),
+        ("before training", data.start(runs.settings(source, gpc.case))),
         *(
-            (f"{name}: {describe_k(run)}, All {run.all:.1f} %", study.outcome(run).features)
+            (f"{name}: {describe_k(run)}, All {run.all:.1f} %", data.outcome(run).features)
             for name, run in (("GCD", gcd), ("GPC", gpc))
         ),
     ]
-    groups, others = colour_groups(study.split, rows, study.dataset.class_names)
-    title = f"{study.title}, t-SNE of {len(rows):,} images; {describe(gpc.case)}"
-    figure = new_figure(10, 4.4, f"{title}; true K = {study.n_classes}")
+    groups, others = colour_groups(data.split, rows, data.dataset.class_names)
+    title = f"{data.title}, t-SNE of {len(rows):,} images; {describe(gpc.case)}"
+    figure = new_figure(10, 4.4, f"{title}; true K = {data.n_classes}")
     for place, (name, features) in enumerate(panels, start=1):
         axes = figure.add_subplot(1, len(panels), place)
         axes.set_title(name, fontsize=9)
@@ -70,14 +71,14 @@ def draw_maps(source: str, runs: Runs) -> Figure:
 
 
 def map_rows(split: Split, at_most: int = _MOST_POINTS) -> Ints:
-    """Rows of a split that a map shows, ascending.
+    """Rows of a split that a map shows, in ascending order.
 
     Parameters
     ----------
     split : Split
-        With the true class of each row.
+        Split with the true class of each row.
     at_most : int
-        Number of points.
+        Largest number of points.
     """
     return sample_rows(split.truth, np.array([], dtype=np.int64), at_most)
 
@@ -85,7 +86,7 @@ def map_rows(split: Split, at_most: int = _MOST_POINTS) -> Ints:
 def colour_groups(
     split: Split, rows: Ints, names: tuple[str, ...], *, seed: int = 0
 ) -> tuple[list[Group], Ints]:
-    """Classes that get a colour: 10 known and 10 novel ones at most, chosen at random.
+    """Choose the classes that get a colour at random: at most 10 known and 10 novel ones.
 
     A known and a novel class may share a colour; their markers differ.
 
@@ -96,16 +97,16 @@ def colour_groups(
     rows : ndarray of int, shape (m,)
         Rows of the split that are shown.
     names : tuple of str
-        Of the classes.
+        Names of the classes.
     seed : int
-        Of the choice.
+        Seed of the choice.
 
     Returns
     -------
     groups : list of Group
-        Known classes first; their rows are places in `rows`.
+        Classes, known ones first. Their `rows` are indices of `rows`.
     others : ndarray of int
-        Places of all other points.
+        Indices of all other points.
     """
     truth = split.truth[rows]
     generator = np.random.default_rng(seed)
@@ -117,6 +118,7 @@ def colour_groups(
             Group(names[number], is_known, colour, np.flatnonzero(truth == number))
             for number, colour in zip(chosen.tolist(), COLOURS, strict=False)
         ]
+    # with hundreds of classes colours cannot be told apart; the others become grey
     shown = np.concatenate([group.rows for group in groups])
     return groups, np.setdiff1d(np.arange(len(rows)), shown)
 
@@ -144,7 +146,7 @@ def _draw_points(axes: Axes, points: Floats, groups: list[Group], others: Ints) 
 
 
 def _add_legend(figure: Figure, groups: list[Group], has_others: bool) -> None:
-    """Known classes at the left, novel ones at the right, with the others below these."""
+    """Known classes on the left, novel ones on the right, followed by the other classes."""
     from matplotlib.lines import Line2D
 
     def entry(name: str, marker: str, colour: str) -> Line2D:

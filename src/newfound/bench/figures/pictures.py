@@ -1,4 +1,4 @@
-"""Pictures nearest to some prototypes: of k-means before training, and of GPC."""
+"""The images nearest to some prototypes: of k-means before training, and of GPC."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.arrays import Bools, Doubles, Floats, Ints
-from newfound.bench.case import Record
 from newfound.bench.figures.canvas import new_figure
-from newfound.bench.figures.runs import Runs, Study, describe, describe_k
+from newfound.bench.figures.figure_data import FigureData
+from newfound.bench.figures.runs import Runs, describe, describe_k
+from newfound.bench.record import Record
 from newfound.bench.start import to_cluster
 from newfound.deep.partition import mixture_space
 from newfound.labels import encode_labels
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N_PROTOTYPES, N_PICTURES = 5, 10
-#: Distance from picture to picture, in sides of a picture.
+#: Seed of the choice of prototypes, so that a figure can be drawn again.
+_SEED = 0
+#: Distance from image to image, in sides of an image.
 _STEP = 1.15
-#: Frames of pictures of the prototype's class and of others: colour and kind of line.
+#: Frames of images of the prototype's class (True) and of other classes: colour and line style.
 _FRAMES: dict[bool, tuple[str, Literal["-", "--"]]] = {
     True: ("#009E73", "-"),
     False: ("#D55E00", "--"),
@@ -39,13 +42,13 @@ class Gallery(NamedTuple):
     clusters : ndarray of int, shape (m,)
         Numbers of the prototypes.
     rows : ndarray of int, shape (m, p)
-        Nearest rows of all, the nearest first.
+        Nearest rows of the whole data set, the nearest first.
     classes : ndarray of int, shape (m,)
-        True class that most rows of the cluster have.
+        Most frequent true class in the cluster.
     shares : ndarray of shape (m,)
-        Share of the cluster's rows that have it.
+        Share of this class in the cluster.
     is_right : ndarray of bool, shape (m, p)
-        Whether a picture is of that class.
+        Whether an image is of this class.
     """
 
     clusters: Ints
@@ -56,31 +59,31 @@ class Gallery(NamedTuple):
 
 
 def draw_prototypes(source: str, runs: Runs) -> Figure:
-    """Pictures from the nearest to the farthest, k-means above and GPC below.
+    """Draw the nearest images of prototypes, of k-means at the top and of GPC at the bottom.
 
     Parameters
     ----------
     source : str
         Id of the data set.
     runs : Runs
-        Where everything lies.
+        Where data, runs and results are.
     """
-    study = Study(source, runs)
-    gpc = study.newest("gpc")
-    k_means = study.newest("kmeans", like=gpc.case)
-    pictures = study.pictures(runs.settings(source, gpc.case))
+    data = FigureData(source, runs)
+    gpc = data.newest("gpc")
+    k_means = data.newest("kmeans", like=gpc.case)
+    pictures = data.pictures(runs.settings(source, gpc.case))
     blocks = [
         (f"k-means before training, {describe_k(k_means)}", k_means, _of_k_means),
         (f"GPC, {describe_k(gpc)}", gpc, _of_gpc),
     ]
-    title = f"{study.title}, images nearest to prototypes; {describe(gpc.case)}"
-    figure = new_figure(8, 8.6, f"{title}; true K = {study.n_classes}")
+    title = f"{data.title}, images nearest to prototypes; {describe(gpc.case)}"
+    figure = new_figure(8, 8.6, f"{title}; true K = {data.n_classes}")
     for place, (name, record, space) in enumerate(blocks, start=1):
-        V, centres, labels = space(study, record)
-        gallery = nearest_pictures(V, centres, labels, study.split.truth)
+        V, centres, labels = space(data, record)
+        gallery = nearest_pictures(V, centres, labels, data.split.truth)
         axes = figure.add_subplot(2, 1, place)
         axes.set_title(name, fontsize=9)
-        _draw_gallery(axes, gallery, pictures, _names(study))
+        _draw_gallery(axes, gallery, pictures, _names(data))
     _add_legend(figure)
     return figure
 
@@ -93,7 +96,6 @@ def nearest_pictures(
     *,
     n_prototypes: int = N_PROTOTYPES,
     n_pictures: int = N_PICTURES,
-    seed: int = 0,
 ) -> Gallery:
     """Choose prototypes at random and find the rows nearest to each.
 
@@ -102,15 +104,13 @@ def nearest_pictures(
     V : ndarray of shape (n, q)
         Rows in the space of the prototypes.
     centres : ndarray of shape (K, q)
-        Prototypes; those of NaN are not chosen.
+        Prototypes. A prototype with NaN is not chosen.
     labels : ndarray of int, shape (n,)
-        Cluster of each row; a prototype without rows is not chosen.
+        Cluster of each row. A prototype without rows is not chosen.
     truth : ndarray of int, shape (n,)
         True class of each row.
     n_prototypes, n_pictures : int
-        At most so many.
-    seed : int
-        Of the choice.
+        Largest numbers of prototypes, and of images for each.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def nearest_pictures(
     """
     filled = np.bincount(labels, minlength=len(centres)) > 0
     usable = np.flatnonzero(filled & np.isfinite(centres).all(axis=1))
-    clusters = np.sort(np.random.default_rng(seed).permutation(usable)[:n_prototypes])
+    clusters = np.sort(np.random.default_rng(_SEED).permutation(usable)[:n_prototypes])
     distances = squared_distances(V, centres[clusters].astype(V.dtype))
     rows = np.argsort(distances, axis=0, kind="stable")[:n_pictures].T
     counts = [np.bincount(truth[labels == cluster]) for cluster in clusters]
@@ -128,35 +128,35 @@ def nearest_pictures(
     return Gallery(clusters, rows, classes, shares, truth[rows] == classes[:, None])
 
 
-def _of_k_means(study: Study, record: Record) -> tuple[Floats, Floats, Ints]:
-    """Rows as k-means saw them, its centres, and the clusters."""
-    X, labels = study.outcome(record)
-    V = to_cluster(X, study.runs.settings(study.source, record.case))
+def _of_k_means(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]:
+    """Rows in the space of k-means, its centres, and the clusters."""
+    X, labels = data.outcome(record)
+    V = to_cluster(X, data.runs.settings(data.source, record.case))
     every = np.full(len(labels), -1)
     return V, prototypes_of(V, every, labels, 0), labels
 
 
-def _of_gpc(study: Study, record: Record) -> tuple[Floats, Floats, Ints]:
-    """Rows as the mixture saw them, its prototypes, and the components."""
-    X, labels = study.outcome(record)
-    codes = encode_labels(study.split.y, len(X)).codes
-    V, _ = mixture_space(X, codes, study.runs.settings(study.source, record.case).estep)
+def _of_gpc(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]:
+    """Rows in the space of the mixture, its prototypes, and the components."""
+    X, labels = data.outcome(record)
+    codes = encode_labels(data.split.y, len(X)).codes
+    V, _ = mixture_space(X, codes, data.runs.settings(data.source, record.case))
     return V, prototypes_of(V, codes, labels, int(codes.max()) + 1), labels
 
 
-def _names(study: Study) -> list[str]:
-    """Names of the classes, a line each, with their kind."""
-    known = set(study.split.known)
+def _names(data: FigureData) -> list[str]:
+    """Names of the classes, each marked as known or novel."""
+    known = set(data.split.known)
     return [
         f"{name.replace('_', ' ')[:24]}, {'known' if number in known else 'novel'}"
-        for number, name in enumerate(study.dataset.class_names)
+        for number, name in enumerate(data.dataset.class_names)
     ]
 
 
 def _draw_gallery(
     axes: Axes, gallery: Gallery, pictures: npt.NDArray[Any], names: list[str]
 ) -> None:
-    """Pictures in lines, each line with the class that most of the cluster's rows have."""
+    """Draw one line of images per prototype, with the most frequent class of its cluster."""
     n_lines, n_pictures = gallery.rows.shape
     for line in range(n_lines):
         middle = -line * _STEP + 0.5
@@ -185,7 +185,7 @@ def _draw_picture(axes: Axes, picture: npt.NDArray[Any], x: float, y: float, rig
 def _add_legend(figure: Figure) -> None:
     from matplotlib.patches import Patch
 
-    words = {True: "of the class that most of the cluster has", False: "of another class"}
+    words = {True: "most frequent class of the cluster", False: "another class"}
     frames = [
         Patch(fill=False, edgecolor=colour, linestyle=line, linewidth=1.3, label=words[right])
         for right, (colour, line) in _FRAMES.items()

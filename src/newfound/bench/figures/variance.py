@@ -1,4 +1,4 @@
-"""How much of the variance of features before training a few principal directions explain."""
+"""The variance of features before training that the first principal directions explain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from newfound.arrays import Doubles, Floats
 from newfound.bench.figures.canvas import COLOURS, DASHES, mark_directions, new_figure
-from newfound.bench.figures.runs import Runs, Study
+from newfound.bench.figures.figure_data import FigureData
+from newfound.bench.figures.runs import Runs
 from newfound.mixture.projection import Projection
 
 if TYPE_CHECKING:
@@ -16,24 +17,23 @@ if TYPE_CHECKING:
 
 
 def draw_variance(sources: list[str], runs: Runs) -> Figure:
-    """Explained variance over the number of principal directions, a line for each data set.
+    """Draw explained variance over the number of principal directions, one line per data set.
 
     Parameters
     ----------
     sources : list of str
-        Ids of data sets or files of features.
+        Ids of data sets, or paths of feature files.
     runs : Runs
-        Where everything lies.
+        Where data, runs and results are.
     """
     lines, backbones, marks = [], [], []
     for source in sources:
-        study, settings = Study(source, runs), runs.settings(source)
-        X = study.start(settings)
-        lines.append((f"{study.title} (d = {X.shape[1]})", explained_variance(X)))
-        has_network = not study.dataset.has_features
-        backbones.append(
-            f"{settings.network.model}, seed {settings.run.seed}" if has_network else "as given"
-        )
+        data, settings = FigureData(source, runs), runs.settings(source)
+        X = data.start(settings)
+        lines.append((f"{data.title} (d = {X.shape[1]})", explained_variance(X)))
+        has_network = not data.dataset.has_features
+        network = f"{settings.network.model}, seed {settings.run.seed}"
+        backbones.append(network if has_network else "as given")
         marks.append(settings.estep.n_directions)
     title = f"Features before training: {'; '.join(dict.fromkeys(backbones))}"
     figure = new_figure(6, 4, title)
@@ -57,7 +57,7 @@ def draw_variance(sources: list[str], runs: Runs) -> Figure:
 
 
 def explained_variance(X: Floats) -> Doubles:
-    """Share of the variance of the unit-length rows along the first 1, 2, … directions.
+    """Share of the variance of unit-length rows along the first 1, 2, … directions.
 
     Parameters
     ----------
@@ -67,6 +67,6 @@ def explained_variance(X: Floats) -> Doubles:
     Returns
     -------
     ndarray of shape (min(n - 1, d),)
-        Rising to 1.
+        Cumulative shares, up to 1.
     """
     return np.cumsum(Projection(X.shape[1]).fit(X).explained_variance_ratio_)

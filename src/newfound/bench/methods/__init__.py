@@ -1,8 +1,11 @@
-"""One file for each method; the registry that the command line reads."""
+"""The methods of the benchmark, one file each, and the registry that the command line reads.
+
+A method is imported when it is looked up, because all of them need torch.
+"""
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from newfound.errors import InputError
@@ -10,31 +13,89 @@ from newfound.errors import InputError
 if TYPE_CHECKING:
     from newfound.bench.method import BenchMethod
 
-#: Id on the command line → module and class.
-_HOMES = {
-    "kmeans": ("kmeans", "KMeans"),
-    "rankstats": ("rankstats", "RankStats"),
-    "dualrank": ("dualrank", "DualRank"),
-    "uno": ("uno", "UNO"),
-    "orca": ("orca", "ORCA"),
-    "gcd": ("gcd", "GCD"),
-    "simgcd": ("simgcd", "SimGCD"),
-    "gpc-literal": ("gpc_literal", "GPCLiteral"),
-    "gpc": ("gpc", "GPC"),
+
+def _kmeans() -> type[BenchMethod]:
+    from newfound.bench.methods.kmeans import KMeansMethod
+
+    return KMeansMethod
+
+
+def _rankstats() -> type[BenchMethod]:
+    from newfound.bench.methods.rankstats import RankStats
+
+    return RankStats
+
+
+def _dualrank() -> type[BenchMethod]:
+    from newfound.bench.methods.dualrank import DualRank
+
+    return DualRank
+
+
+def _uno() -> type[BenchMethod]:
+    from newfound.bench.methods.uno import UNO
+
+    return UNO
+
+
+def _orca() -> type[BenchMethod]:
+    from newfound.bench.methods.orca import ORCA
+
+    return ORCA
+
+
+def _gcd() -> type[BenchMethod]:
+    from newfound.bench.methods.gcd import GCD
+
+    return GCD
+
+
+def _simgcd() -> type[BenchMethod]:
+    from newfound.bench.methods.simgcd import SimGCD
+
+    return SimGCD
+
+
+def _gpc_literal() -> type[BenchMethod]:
+    from newfound.bench.methods.gpc_literal import GPCLiteralMethod
+
+    return GPCLiteralMethod
+
+
+def _gpc() -> type[BenchMethod]:
+    from newfound.bench.methods.gpc import GPCMethod
+
+    return GPCMethod
+
+
+#: Id on the command line → function that imports the method.
+_LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
+    "kmeans": _kmeans,
+    "rankstats": _rankstats,
+    "dualrank": _dualrank,
+    "uno": _uno,
+    "orca": _orca,
+    "gcd": _gcd,
+    "simgcd": _simgcd,
+    "gpc-literal": _gpc_literal,
+    "gpc": _gpc,
 }
-NAMES = tuple(_HOMES)
+NAMES = tuple(_LOADERS)
 
 
 def find_method(name: str) -> type[BenchMethod]:
-    """The method of an id.
+    """The method with an id.
 
     Parameters
     ----------
     name : str
         One of `NAMES`.
+
+    Raises
+    ------
+    InputError
+        If there is no such method.
     """
-    if name not in _HOMES:
-        raise InputError(f"There is no method {name!r}; there are {', '.join(NAMES)}.")
-    module, cls = _HOMES[name]
-    found: type[BenchMethod] = getattr(import_module(f"newfound.bench.methods.{module}"), cls)
-    return found
+    if name not in _LOADERS:
+        raise InputError(f"There is no method {name!r}; choose one of {', '.join(NAMES)}.")
+    return _LOADERS[name]()

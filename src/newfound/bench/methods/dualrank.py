@@ -1,4 +1,4 @@
-"""DualRank: ranking statistics of whole images and of their parts, which teach each other."""
+"""DualRank: ranking statistics of whole images and of image parts, which teach each other."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from newfound.bench.methods.rankstats import Ranking, branch_loss, consistency_w
 from newfound.deep.method import Batch
 from newfound.errors import InputError
 
-#: Words of the dictionary of parts, and features that the branches compare an image with.
+#: Number of words in the dictionary of parts, and of earlier features that are remembered.
 N_WORDS, N_REMEMBERED = 2048, 2048
-#: δ: how sharply a part chooses its word, in mean distances to the nearest word.
+#: δ, how sharply a part chooses its word, relative to the mean distance to the nearest word.
 SHARPNESS = 15.0
-#: Share of the mean distance that is kept from batch to batch.
+#: Decay of the running mean of that distance, per batch.
 _KEEP = 0.99
-#: τ of the similarities that the branches teach each other.
+#: τ of the similarities on which the branches agree.
 TEMPERATURE = 0.07
 
 
 class DualRank(JointClassifier):
     """DualRank: a global and a local branch, each with its ranking statistics and its classifier.
 
-    The global branch is RankStats+: s_ij from the k = 5 greatest values of the backbone's feature.
-    The local branch looks at the parts u_il of image i, the vectors at the places l = 1…L of the
-    feature map, and at a dictionary of 2048 words c_m, parts of earlier images. A part says how
-    near it is to each word, and an image is the mean of what its parts say:
+    The global branch is RankStats+: s_ij comes from the k = 5 largest values of the backbone's
+    feature. The local branch uses the parts u_il of image i, which are the vectors at the
+    positions l = 1…L of the feature map, and a dictionary of 2048 words c_m, which are parts of
+    earlier images. A part has a share in each word, and an image is the mean of its parts:
 
     b_im = mean_l softmax_m (-15 |u_il - c_m|² / d̄), with d̄ the running mean of the squared
     distance from a part to its nearest word.
 
-    Two images are of one class for the local branch if the 5 greatest values of b are those of the
-    same words. With p from the branch's own classifier on its pooled feature, f^g or f^l, each
-    branch has the loss of RankStats+, L_CE + L_BCE + ω(t)·L_MSE. Mutual distillation makes them
-    agree on which images are alike: for unlabelled rows, with unit-length features f of the one
-    view and f′ of the other, and a memory M of 2048 earlier f′ of each branch,
+    In the local branch two images count as one class if the 5 largest values of b belong to the
+    same words. Each branch has its own classifier on its pooled feature, f^g or f^l, and the loss
+    of RankStats+, L_CE + L_BCE + ω(t)·L_MSE. Mutual distillation makes the branches agree on which
+    images are alike: for unlabelled rows, with unit-length features f of the first view and f′ of
+    the second, and a memory M of 2048 earlier f′ of each branch,
 
     a_i = softmax([f_i·f_i′, f_i·M_1, …] / 0.07),
     L_MKD = mean_i (KL(a^g_i ‖ a^l_i) + KL(a^l_i ‖ a^g_i)) / 2,
@@ -48,22 +48,21 @@ class DualRank(JointClassifier):
     Departures
     ----------
     - The original finds novel classes only, with two classifiers in each branch. As in RankStats+
-      a branch has one of K outputs, with the cross-entropy over all of them.
+      each branch has one classifier with K outputs, and the cross-entropy is over all of them.
     - The branches share the backbone's last block or stage; in the original each has its own copy.
-      The local branch has instead a residual MLP of its own at each place of the map, which adds
-      nothing at the start, as the original's copies start alike.
-    - The outermost places of the map take part too. The original leaves them out, because of the
-      padding; a ViT has none, and small maps would have no others.
-    - The global branch names the cluster of an image. The paper's code does so by default, too.
-    - The local classifier takes the local feature, and L_BCE of the local branch the two views, as
-      the paper says; in the authors' code the one takes the global feature and the other the same
-      view twice.
-    - Both views add parts to the dictionary, a part of each image; in the authors' code the first.
-    - d̄ starts at its value in the first batch; in the authors' code at 0.5 whatever the scale.
-    - Ramp-up, ranking and pairs as in `RankStats`, with the departures that are listed there.
-    - With ``joint=True`` the mixture works on the global branch's classifier; the local one has as
-      many outputs in use, and a new one starts from random weights: outputs of the two branches
-      need not mean the same category beyond the known classes.
+      Instead, the local branch has its own residual MLP at each position of the map. It adds
+      nothing at the start, because the original's copies are equal at the start.
+    - The outermost positions of the map are used. The original leaves them out because of the
+      padding, but a ViT has no padding, and a small map may have no inner positions.
+    - The global branch decides the cluster of an image, as in the authors' code by default.
+    - The local classifier uses the local feature, and L_BCE of the local branch uses both views, as
+      the paper says. The authors' code uses the global feature, and the same view twice.
+    - Both views add one part of each image to the dictionary; in the authors' code only the first.
+    - d̄ starts at its value in the first batch; in the authors' code at 0.5 on any scale.
+    - Ramp-up, ranking and pairs are as in `RankStats`, with the departures that are listed there.
+    - With ``joint=True`` the mixture changes the classifier of the global branch. The local one has
+      the same number of outputs in use, and a new output starts from random weights. So beyond the
+      known classes the outputs of the two branches need not mean the same category.
     """
 
     title: ClassVar[str] = "DualRank"
@@ -73,7 +72,7 @@ class DualRank(JointClassifier):
     )
 
     def learner(self, n_known: int, n_components: int) -> ClassifierLearner:
-        """What is learnt."""
+        """The head and the loss that are trained."""
         kind = JointDualRanking if self.joint else DualRanking
         return kind(self.settings, n_known, n_components)
 
@@ -82,13 +81,13 @@ class DualRanking(Ranking):
     """The two branches and the loss of DualRank."""
 
     def head(self, n_features: int) -> nn.Module:
-        """Two classifiers and what they need."""
+        """Both classifiers, the dictionary and the memories."""
         width = self.n_components
         self.branches = Branches(self.classifier_for(n_features), n_features, width)
         return self.branches
 
     def loss(self, batch: Batch) -> Tensor:
-        """Σ_branches (L_CE + L_BCE + ω·L_MSE) + L_MKD; the memories move on."""
+        """Σ_branches (L_CE + L_BCE + ω·L_MSE) + L_MKD; also updates the memories."""
         whole, local, f_local, bag = self.branches.split(batch.h.float())
         weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs)
         loss = branch_loss(whole, batch.z[0], batch.codes, weight)
@@ -107,23 +106,23 @@ class DualRanking(Ranking):
 
 
 class JointDualRanking(JointMixture, DualRanking):
-    """The same with a global classifier whose outputs the mixture splits and merges."""
+    """`DualRanking` with a global classifier whose outputs the mixture splits and merges."""
 
 
 def similarities(f_a: Tensor, f_b: Tensor, memory: Tensor) -> Tensor:
-    """Logits of a: how like an image is to its other view and to images before.
+    """Logits of a: similarities of an image to its other view and to earlier images.
 
     Parameters
     ----------
     f_a, f_b : Tensor of shape (n, d)
         Unit-length features of the two views.
     memory : Tensor of shape (M, d)
-        Unit-length features of other images.
+        Unit-length features of earlier images.
 
     Returns
     -------
     Tensor of shape (n, 1 + M)
-        Cosines by temperature.
+        Cosines divided by the temperature.
     """
     own = (f_a * f_b).sum(dim=1, keepdim=True)
     return torch.cat([own, f_a @ memory.T], dim=1) / TEMPERATURE
@@ -142,7 +141,7 @@ def mutual_loss(a: Tensor, b: Tensor, rows: Tensor) -> Tensor:
     Returns
     -------
     Tensor
-        Scalar, the mean over the rows that count; 0 without any.
+        Scalar, the mean over the rows that count; 0 if there are none.
     """
     log_a, log_b = a.log_softmax(dim=1), b.log_softmax(dim=1)
     # KL(a‖b) + KL(b‖a) = Σ (a - b)(log a - log b)
@@ -151,7 +150,7 @@ def mutual_loss(a: Tensor, b: Tensor, rows: Tensor) -> Tensor:
 
 
 class Memory(nn.Module):
-    """The last rows that were added, a ring of fixed length; random directions at the start.
+    """The latest rows, in a ring of fixed length. It starts with random directions.
 
     Parameters
     ----------
@@ -165,24 +164,26 @@ class Memory(nn.Module):
     def __init__(self, n_rows: int, n_features: int) -> None:
         super().__init__()
         store = functional.normalize(torch.randn(n_rows + 1, n_features), dim=1)
-        store[-1] = 0  # where rows go that are not to be kept
+        store[-1] = 0  # a spare slot for rows that are not kept, see `add`
         self.register_buffer("store", store)
         self.register_buffer("next", torch.zeros((), dtype=torch.long))
 
     def rows(self) -> Tensor:
-        """A copy of what is kept, (M, d)."""
+        """A copy of the stored rows, (M, d)."""
         return self.store[:-1].clone()
 
     @torch.no_grad()
     def add(self, rows: Tensor, wanted: Tensor) -> None:
-        """Keep some rows in place of the oldest; the shapes are the same however many.
+        """Store some rows in place of the oldest ones.
+
+        All shapes are fixed, however many rows are wanted, so that no step waits for the GPU.
 
         Parameters
         ----------
         rows : Tensor of shape (n, d)
             Features.
         wanted : Tensor of bool, shape (n,)
-            Those to keep; the first M of them.
+            Which rows to store; at most the first M of them.
         """
         size = len(self.store) - 1
         order = wanted.cumsum(dim=0)
@@ -194,7 +195,7 @@ class Memory(nn.Module):
 
 
 class PartDictionary(nn.Module):
-    """Parts of earlier images, and what a new image has of them.
+    """Parts of earlier images as words, and the shares of these words in an image.
 
     Parameters
     ----------
@@ -211,17 +212,17 @@ class PartDictionary(nn.Module):
 
     @torch.no_grad()
     def forward(self, parts: Tensor) -> Tensor:
-        """Shares of the words in each image; in training, one part of each becomes a word.
+        """Shares of the words in each image. In training, one part per image becomes a word.
 
         Parameters
         ----------
         parts : Tensor of shape (n, L, d)
-            Vectors at the places of the maps.
+            Vectors at the positions of the maps.
 
         Returns
         -------
         Tensor of shape (n, n_words)
-            b, with sum 1 in each row.
+            b; each row sums to 1.
         """
         n_images, n_places, _ = parts.shape
         squared = torch.cdist(parts.flatten(0, 1), self.words.rows()).square()
@@ -243,11 +244,11 @@ class Branches(nn.Module):
     Parameters
     ----------
     classifier : nn.Module
-        Of the global branch, with `n_outputs` outputs.
+        Classifier of the global branch, with `n_outputs` outputs.
     n_features, n_outputs : int
         d and K.
     n_words, n_remembered : int
-        Lengths of the dictionary and of the memories.
+        Sizes of the dictionary and of the memories.
     """
 
     takes_map = True
@@ -274,14 +275,14 @@ class Branches(nn.Module):
         self.local_memory = Memory(n_remembered, n_features)
 
     def forward(self, features: Tensor, places: Tensor | None = None) -> Tensor:
-        """Outputs of both branches side by side; without a map, of the global one alone.
+        """Outputs of both branches side by side; without a map, only those of the global branch.
 
         Parameters
         ----------
         features : Tensor of shape (n, d)
-            Of whole images.
+            Features of whole images.
         places : Tensor of shape (n, L, d), optional
-            Vectors at the places of their maps.
+            Vectors at the positions of their maps.
         """
         whole: Tensor = self.classifier(features)
         if places is None:
@@ -289,8 +290,8 @@ class Branches(nn.Module):
         if places.shape[2] != features.shape[1]:
             raise InputError(
                 f"DualRank compares parts with whole images: the network's map has "
-                f"{places.shape[2]} channels and its feature {features.shape[1]}. Take another "
-                "model, such as a ViT, ResNet or ConvNeXt."
+                f"{places.shape[2]} channels, but its feature has {features.shape[1]}. Choose "
+                "another model, such as a ViT, ResNet or ConvNeXt."
             )
         parts = places + self.refine(places)
         pooled = parts.mean(dim=1)

@@ -1,4 +1,4 @@
-"""Generalized Category Discovery (Vaze et al. 2022): contrastive learning, then pinned k-means."""
+"""GCD (Vaze et al. 2022): contrastive learning, then semi-supervised k-means."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from newfound.deep.method import Contrast
 from newfound.deep.partition import mixture_for
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
-#: τ of the self-supervised term in the authors' code; the supervised term has 0.07.
+#: τ of the self-supervised term in the authors' code; that of the supervised term is 0.07.
 TEMPERATURE = 1.0
 
 
 class GCD(BenchMethod):
-    """0.65·InfoNCE + 0.35·SupCon on a projection head; then semi-supervised k-means.
+    """GCD: 0.65·InfoNCE + 0.35·SupCon on a projection head, then semi-supervised k-means.
 
-    Without K, Brent's search on the finished features finds it: the K in [K^l, 1000] whose k-means
-    agrees best with the labelled rows. With `joint`, our mixture takes the place of both (the
-    paper's Table 7b): GCD has no classifier that it could change during training.
+    If K is not given, Brent's search on the finished features finds it: the K in [K^l, 1000] whose
+    k-means agrees best with the labelled rows. With `joint`, our mixture replaces both search and
+    k-means (the paper's Table 7b): GCD has no classifier that the mixture could change during
+    training.
 
     Departures
     ----------
-    - Batches hold exactly 64 labelled and 64 unlabelled images, the authors' only in expectation.
-    - Brent's search runs over log K, in its favour (see `newfound.bench.rivals.brent_search`),
+    - Batches hold exactly 64 labelled and 64 unlabelled images; the authors' only on average.
+    - Brent's search runs over log K, which helps it (see `newfound.bench.rivals.brent_search`),
       and on 128 principal directions.
-    - `n_starts` starts of k-means: the authors have 100, the default here too.
+    - k-means has `n_starts` starts. The authors use 100, which is also the default here.
     """
 
     title = "GCD"
@@ -49,10 +50,10 @@ class GCD(BenchMethod):
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
         clustering = self.settings
-        # what comes after the training is no part of it
+        # PCA and K_init apply to the clustering afterwards, and must not change the training
         self.settings = clustering.with_changes(pca="off", n_components_init=None)
-        habits = self.settings.with_changes(contrastive_temperature=TEMPERATURE)
-        self._train(Contrast(habits), pixels, codes)
+        own = self.settings.with_changes(contrastive_temperature=TEMPERATURE)
+        self._train(Contrast(own), pixels, codes)
         self.settings = clustering
         self._fit_features(self.features_, codes)
 

@@ -1,4 +1,4 @@
-"""GPC as this project has it: the whole loop, with K unknown or given."""
+"""GPC as in this project: the whole EM-like loop, with K unknown or given."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy.typing as npt
 
 from newfound.arrays import Floats, Ints
 from newfound.bench.method import BenchMethod
-from newfound.bench.methods.prototypes import Clustering, OtherPrototypes
+from newfound.bench.methods.alternative_prototypes import Alternative, AlternativePrototypes
 from newfound.deep.method import PrototypicalContrast
 from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
 
 
-class GPC(BenchMethod):
-    """The mixture finds K and the prototypes, the prototypical loss learns around them.
+class GPCMethod(BenchMethod):
+    """GPC: the mixture finds K and the prototypes, and the network learns around them.
 
     Departures
     ----------
-    - All of `docs/deviations.md`.
+    - Those of `docs/deviations.md`.
     """
 
     title = "GPC (ours)"
@@ -33,10 +33,11 @@ class GPC(BenchMethod):
     variants = frozenset({"prototypes"})
 
     def __init__(
-        self, *args: Any, prototypes: Literal["mixture"] | Clustering = "mixture", **options: Any
+        self, *args: Any, prototypes: Literal["mixture"] | Alternative = "mixture", **options: Any
     ) -> None:
         super().__init__(*args, **options)
         self.prototypes = prototypes
+        # Ward and k-means need K, which the runner then finds by Brent's search
         self.finds_k = prototypes in ("mixture", "dbscan")
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
@@ -46,29 +47,28 @@ class GPC(BenchMethod):
             assert mixture is not None
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
-        learner = OtherPrototypes(self.settings, self.prototypes, self.n_components)
+        learner = AlternativePrototypes(self.settings, self.prototypes, self.n_components)
         self._train(learner, pixels, codes)
         self._partition(learner, self.features_, codes)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         settings = self.loop_settings()
         if self.prototypes == "mixture":
-            mixture = mixture_for(settings.estep, X.shape[1], random_state=settings.run.seed).fit(
-                X, codes
-            )
+            mixture = mixture_for(settings.estep, X.shape[1], random_state=settings.run.seed)
+            mixture.fit(X, codes)
             self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
             return
-        learner = OtherPrototypes(settings, self.prototypes, self.n_components)
+        learner = AlternativePrototypes(settings, self.prototypes, self.n_components)
         self._partition(learner, X, codes)
 
-    def _partition(self, learner: OtherPrototypes, X: Floats, codes: Ints) -> None:
-        """Cluster finished features as the loop does."""
+    def _partition(self, learner: AlternativePrototypes, X: Floats, codes: Ints) -> None:
+        """Cluster finished features in the same way as the loop."""
         seed = self.settings.run.seed
         clusters = learner.partition(X, codes, None, moves=True, seed=seed, count=None)
         self.labels_, self.n_components_ = clusters.labels, clusters.n_components
         if self.prototypes == "dbscan":
-            self.k_source_ = "DBSCAN"  # which finds its own K, be it known or not
+            self.k_source_ = "DBSCAN"  # it always finds its own K, even if K is given
 
     def loop_settings(self) -> Settings:
-        """Settings of the loop: K, if it is given, is part of them."""
+        """Settings of the loop. They include K if it is given."""
         return self.settings.with_changes(n_components=self.n_components)

@@ -1,23 +1,23 @@
-"""GPC as it is printed: what the equations do when they are taken by the letter."""
+"""GPC exactly as printed, to show what the paper's equations do when taken literally."""
 
 from __future__ import annotations
 
-from newfound.bench.methods.gpc import GPC
+from newfound.bench.methods.gpc import GPCMethod
 from newfound.deep.settings import Settings
 
 
-class GPCLiteral(GPC):
-    """The paper to the letter, `Settings.paper()`: no projection head, min(1, H), n!, PCA a batch.
+class GPCLiteralMethod(GPCMethod):
+    """The literal paper, `Settings.paper()`: no projection head, min(1, H), n!, a PCA per batch.
 
     Departures
     ----------
-    - None that is known; what the paper does not say is in `docs/deviations.md`.
+    - None known. Choices that the paper leaves open are in `docs/deviations.md`.
     """
 
-    title = "GPC (to the letter)"
+    title = "GPC (literal)"
     source = "Zhao, Wen and Han, Learning Semi-supervised Gaussian Mixture Models, ICCV 2023"
 
     def loop_settings(self) -> Settings:
-        """Settings of the paper; only what it leaves open is the benchmark's."""
+        """Settings of the paper. What the paper leaves open is as in the benchmark."""
         settings = super().loop_settings().to_the_letter()
         return settings.with_changes(pca="off") if self.settings.estep.pca == "off" else settings

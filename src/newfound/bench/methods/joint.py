@@ -1,7 +1,7 @@
-"""Table 7b: another method's classifier, of which our mixture finds how many outputs it needs.
+"""Table 7b: our mixture inside another method finds how many outputs its classifier needs.
 
-"We treat the weights of the classifier as the cluster centers and run our GMM to automatically
-determine the category number during representation learning."
+The paper says: "We treat the weights of the classifier as the cluster centers and run our GMM to
+automatically determine the category number during representation learning."
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
 
-#: Outputs beside those of the known classes. The field looks for K up to 1000.
+#: Outputs in addition to those of the known classes. The field searches for K up to 1000.
 N_SPARE = 1000
 
 
 class OpenClassifier(nn.Module):
     """A normalised classifier with more outputs than are in use.
 
-    Output k is cos(z, w_k) / τ if it is in use, else -inf: its probability is 0, and so is its
-    gradient.
+    Output k is cos(z, w_k) / τ if it is in use, and -inf otherwise. Then its probability and its
+    gradient are 0.
 
     Parameters
     ----------
     n_features : int
         d.
     n_outputs : int
-        How many there can be.
+        Largest number of outputs.
     temperature : float
         τ.
 
     Attributes
     ----------
     weight : Parameter of shape (n_outputs, d)
-        w; its rows are at unit length when they are written, and their lengths never matter.
+        w. Rows have unit length when they are written; later their lengths do not matter.
     active : Tensor of bool, shape (n_outputs,)
-        Outputs in use; none at the start.
+        Which outputs are in use; none at the start.
     """
 
     active: Tensor
@@ -62,7 +62,7 @@ class OpenClassifier(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Outputs (n, n_outputs) for features (n, d) of any length."""
-        # in float32 also where half is the rule: the temperature magnifies what bfloat16 drops
+        # in float32 even under autocast: the temperature magnifies the rounding of bfloat16
         with torch.autocast(features.device.type, enabled=False):
             z = functional.normalize(features.float(), dim=1)
             logits = z @ functional.normalize(self.weight, dim=1).T / self.temperature
@@ -80,25 +80,25 @@ class OpenClassifier(nn.Module):
 
     @torch.no_grad()
     def write(self, kept: Ints, fresh: Floats) -> None:
-        """Leave some outputs as they are, put others in use and all the rest out of use.
+        """Keep some outputs, start new ones, and take all others out of use.
 
         Parameters
         ----------
         kept : ndarray of shape (m,)
-            Numbers of the outputs that stay.
+            Numbers of the outputs that are kept.
         fresh : ndarray of shape (K - m, d)
-            Weights of those to come. They take outputs that are not in use now, as far as there
-            are any: the optimiser has forgotten what it did with these.
+            Weights of the new outputs. They take outputs that are not in use now, as long as there
+            are any, because the optimiser's momentum has faded there.
         """
         free = np.ones(len(self.active), dtype=bool)
         free[kept] = False
         waiting = self.active.cpu().numpy()
-        places = np.lexsort((np.arange(len(free)), waiting))  # those out of use come first
+        places = np.lexsort((np.arange(len(free)), waiting))  # outputs out of use come first
         places = places[free[places]]
         if len(places) < len(fresh):
             raise InputError(
-                f"The mixture has found {len(kept) + len(fresh)} categories, and the classifier "
-                f"has {len(free)} outputs. Joint training cannot go on from there."
+                f"The mixture has found {len(kept) + len(fresh)} categories, but the classifier "
+                f"has only {len(free)} outputs. Joint training cannot continue."
             )
         places = places[: len(fresh)]
         device = self.weight.device
@@ -109,26 +109,30 @@ class OpenClassifier(nn.Module):
 
 
 class JointMixture(ClassifierLearner):
-    """A learner whose classifier the mixture splits and merges; put it before the learner's class.
+    """A mix-in for a learner whose classifier the mixture splits and merges.
 
-    Before each epoch every unlabelled row goes to the output whose weights are nearest, labelled
-    rows to their class, and the mixture goes on from there (`find_clusters`): with splits and
-    merges when they are due, without otherwise. Then the classifier follows the partition. The
-    known classes have the first K^l outputs, and these keep their weights. So does a novel output
-    that shares more than half of its rows with a component that shares more than half of its own:
-    it is the same category. All other components are new and start at their prototypes, the mean
-    of their unit-length features; outputs without a component go out of use.
+    Name it before the learner in the list of base classes. Before each epoch, unlabelled rows are
+    assigned to the output with the nearest weights and labelled rows to their class. The mixture
+    continues from there (`find_clusters`), with splits and merges in the epochs that have them.
+    Then the classifier follows the partition:
+
+    - The known classes have the first K^l outputs and keep their weights.
+    - A novel output is kept if it and a component share more than half of the rows of both: they
+      are the same category.
+    - All other components are new. They start at their prototypes, the means of their unit-length
+      features.
+    - Outputs without a component go out of use.
 
     Notes
     -----
     The optimiser's momentum belongs to the output, not to the category. So a category keeps its
-    output for as long as it lives, and a new one takes an output that was out of use: that had no
-    gradients, and its momentum has died away.
+    output as long as it exists. A new category takes an output that was out of use: that had no
+    gradients, so its momentum has faded.
 
-    At the start no weights are learnt: the first partition is the mixture's own. So are those of
-    the loop's warm-up, in which it starts afresh at each round of splits and merges, and any with
-    splits and merges that no novel output has lived to see: known classes do not split. Outputs
-    survive a fresh start in the same way.
+    The mixture makes its own partition, without the classifier, in three cases: at the start,
+    because no weights are trained yet; in each round of splits and merges of the warm-up; and in a
+    round without a novel output, because known classes do not split. Outputs are kept by the same
+    rule after such a fresh start.
     """
 
     uses_prototypes = True
@@ -136,7 +140,7 @@ class JointMixture(ClassifierLearner):
     classifier: OpenClassifier
 
     def classifier_for(self, n_features: int) -> nn.Module:
-        """A normalised classifier, whose weights are in the space of the unit-length features."""
+        """A normalised classifier, whose weights are in the space of unit-length features."""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             raise InputError("Joint training with the mixture runs in one process only.")
         tau = self.settings.losses.prototype_temperature
@@ -153,7 +157,7 @@ class JointMixture(ClassifierLearner):
         seed: int,
         count: CategoryCount | None,
     ) -> Clusters:
-        """The mixture's partition from the classifier's on; the classifier follows it.
+        """Continue from the classifier's partition with the mixture, then update the classifier.
 
         Parameters
         ----------
@@ -162,24 +166,24 @@ class JointMixture(ClassifierLearner):
         codes : ndarray of shape (n,)
             Known class of each row or -1.
         labels : ndarray of shape (n,) or None
-            The last partition; only None counts, which asks for a fresh start.
+            The last partition. Only None matters, which asks for a fresh start.
         moves : bool
             Whether components may split and merge.
         seed : int
-            Of the mixture.
+            Seed of the mixture.
         count : CategoryCount or None
-            What the moves are steered by.
+            Estimated number of categories, which steers the moves.
         """
         slots = self.classifier.slots()
         start = None
         if len(slots):
             start, slots = self._nearest(X, codes, slots)
-        go_on = labels is not None and not (moves and len(slots) <= self.n_known)
-        # on principal directions: a component has a covariance for each pair of columns
+        continues = labels is not None and not (moves and len(slots) <= self.n_known)
+        # with PCA, because a component has a covariance for each pair of columns
         clusters = find_clusters(
             X,
             codes,
-            start if go_on else None,
+            start if continues else None,
             self.settings.with_changes(pca="all").estep,
             Round(moves, seed, count),
         )
@@ -187,7 +191,7 @@ class JointMixture(ClassifierLearner):
         return clusters
 
     def _nearest(self, X: Floats, codes: Ints, slots: Ints) -> tuple[Ints, Ints]:
-        """Rows by their nearest output, numbered without gaps, and the output of each number."""
+        """The nearest output of each row, numbered without gaps, and the output of each number."""
         nearest, _ = nearest_centre(X, self.classifier.centres().astype(X.dtype))
         start = np.where(codes == UNLABELLED, nearest, codes)
         numbers = number_components(start, self.n_known, len(slots))
@@ -206,7 +210,7 @@ class JointMixture(ClassifierLearner):
 
 
 def survivors(before: Ints, after: Ints, n_known: int) -> Ints:
-    """Which component of one partition each component of another is.
+    """Match the components of a partition with those of an earlier one.
 
     Parameters
     ----------
@@ -218,8 +222,8 @@ def survivors(before: Ints, after: Ints, n_known: int) -> Ints:
     Returns
     -------
     ndarray of shape (K,)
-        For each component after, the number of the one before with which it has more than half
-        of the rows of both in common, or -1; a known class is itself.
+        For each component after, the number of the component before with which it shares more than
+        half of the rows of both, or -1. A known class is matched with itself.
     """
     n_before, n_after = (max(int(part.max()) + 1, n_known) for part in (before, after))
     common = np.zeros((n_before, n_after), dtype=np.int64)
@@ -237,12 +241,12 @@ class JointClassifier(Classifier):
     Parameters
     ----------
     n_components : int, optional
-        K; needed unless `joint`.
+        K; required unless `joint` is true.
     joint : bool, default=False
         Whether the mixture splits and merges the outputs of the classifier (Table 7b). Then
-        features have no principal directions, and nothing is rehearsed at the end.
+        training uses neither a PCA nor a rehearsal at its end.
     **options
-        Those of `BenchMethod`.
+        Options of `BenchMethod`.
     """
 
     variants: ClassVar[frozenset[str]] = frozenset({"joint"})

@@ -1,4 +1,4 @@
-"""k-means on the features of the start: the row that every method has to beat."""
+"""k-means on the features before training: the row that every method has to beat."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from newfound.bench.method import BenchMethod
 from newfound.bench.start import start_features, to_cluster
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
-#: Starts; the one with the least inertia counts.
+#: Number of starts; the one with the smallest inertia counts.
 N_STARTS = 10
 
 
-class KMeans(BenchMethod):
-    """k-means of all rows at unit length; labels are not read.
+class KMeansMethod(BenchMethod):
+    """k-means of all rows, scaled to unit length. Labels are not used.
 
     Departures
     ----------
-    - None; the paper does not say how many starts it has. Here they are 10.
+    - None known. The paper does not say how many starts it uses; here there are 10.
     """
 
     title = "k-means"
@@ -34,7 +34,8 @@ class KMeans(BenchMethod):
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         assert self.n_components is not None
-        k_means = SemiSupervisedKMeans(  # without labels: plain k-means, faster than others here
+        # without labels this is plain k-means
+        k_means = SemiSupervisedKMeans(
             self.n_components, n_init=N_STARTS, random_state=self.settings.run.seed
         )
         self.labels_ = k_means.fit(to_cluster(X, self.settings)).labels_

@@ -1,4 +1,4 @@
-"""ORCA: known classes are held back while the network is still unsure of the novel ones."""
+"""ORCA: a margin slows down known classes while the network is unsure about novel ones."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cr
 from newfound.bench.method import Classifier, ClassifierLearner
 from newfound.deep.method import Batch
 
-#: s, by which cosines are multiplied.
+#: s, the factor of cosines in logits.
 SCALE = 10.0
-#: The most that is added to the cosine of the true class.
+#: Largest margin that is added to the cosine of the true class.
 MARGIN_MAX = 0.5
-#: η₁ and η₂, the weights of the pairs and of the regulariser.
+#: η₁ and η₂, the weights of the pair loss and of the regulariser.
 PAIR_WEIGHT = ENTROPY_WEIGHT = 1.0
 
 
 class ORCA(Classifier):
-    """ORCA: pairs of neighbours, labels with an adaptive margin, and all classes in use.
+    """ORCA: a loss on pairs of neighbours, an adaptive margin for labels, and a regulariser.
 
     With cosines of features and prototypes times s = 10 as logits, pᵢ = softmax(s cos(zᵢ, c)) in
     the first view and pᵢ′ in the second, L = η₁ L_P + L_S + η₂ R, η₁ = η₂ = 1:
@@ -29,31 +29,31 @@ class ORCA(Classifier):
     its class in the batch, wᵢⱼ = 1 / their number (or with itself if it is the only one), and an
     unlabelled row with the one of all other rows whose feature has the largest cosine with its own;
     L_S = -1/n^l Σᵢ log [e^{s(cosᵢ,y + λū)} / (e^{s(cosᵢ,y + λū)} + Σ_{k≠y} e^{s cosᵢ,k})] over
-    the labelled rows, with ū the mean of 1 - max_k p over unlabelled rows and λū at most 0.5: as
-    long as ū is high, a known class need not be learnt well to have a low loss;
+    the labelled rows, with ū the mean of 1 - max_k p over unlabelled rows and λū at most 0.5:
+    while ū is high, the loss of a known class is low even if it is not yet learnt well;
     R = KL(p̄ ‖ uniform) = log K - H(p̄) with the mean p̄ of p over the batch.
 
-    A row belongs to the prototype that is nearest to its feature.
+    The cluster of a row is the prototype nearest to its feature.
 
     Departures
     ----------
     - A labelled row is paired with all other rows of its class in equal parts; the authors draw
       one of them. The expectation is the same, and nothing depends on the order of a batch.
-    - ū is the mean over the first views in the epoch before, while the weights move; the authors
-      run the network over all unlabelled images between epochs. In the first epoch ū is 1, and
-      the margin 0.5.
-    - Batches of 64 labelled and 64 unlabelled images; the authors' hold 512, labelled and
-      unlabelled ones in proportion. The nearest neighbour in a smaller batch is less often of the
+    - ū is the mean over the first views of the previous epoch, during which the weights changed.
+      The authors run the network over all unlabelled images between epochs. In the first epoch ū
+      is 1 and the margin 0.5.
+    - Batches hold 64 labelled and 64 unlabelled images. The authors' hold 512, labelled and
+      unlabelled ones in proportion. In a smaller batch the nearest neighbour is less often of the
       same class.
-    - SGD with the cosine of all methods in place of two steps at epochs 140 and 180, and the
-      weight decay of all methods.
+    - SGD has the cosine schedule and the weight decay of all methods here, in place of two steps at
+      epochs 140 and 180.
     """
 
     title: ClassVar[str] = "ORCA"
     source: ClassVar[str] = "Cao, Brbić, Leskovec: Open-World Semi-Supervised Learning. ICLR 2022"
 
     def learner(self, n_known: int, n_components: int) -> ORCALearner:
-        """What is learnt."""
+        """The head and the loss that are trained."""
         return ORCALearner(self.settings, n_known, n_components)
 
 
@@ -70,7 +70,7 @@ class ORCALearner(ClassifierLearner):
         return h.float()
 
     def loss(self, batch: Batch) -> Tensor:
-        """L = η₁ L_P + L_S + η₂ R; keeps the uncertainty of the unlabelled rows."""
+        """L = η₁ L_P + L_S + η₂ R; also records the uncertainty of the unlabelled rows."""
         logits = SCALE * self.logits(batch.h)
         first, second = logits.softmax(dim=-1)
         self._head.start_epoch(batch.epoch)
@@ -84,10 +84,10 @@ class ORCALearner(ClassifierLearner):
 
 
 class _Head(nn.Module):
-    """A cosine classifier, and how uncertain it is about unlabelled rows.
+    """A cosine classifier and its uncertainty about unlabelled rows.
 
-    `uncertainty` is ū of the last whole epoch; `total` and `count` are the sums for the epoch
-    that is under way, `epoch`.
+    `uncertainty` is ū of the last complete epoch; `total` and `count` are the sums of the current
+    epoch, `epoch`. All are buffers, so that a checkpoint has them.
     """
 
     uncertainty: Tensor
@@ -109,13 +109,13 @@ class _Head(nn.Module):
 
     @torch.no_grad()
     def start_epoch(self, epoch: int) -> None:
-        """With a new epoch, take the mean of the one before, if it had an unlabelled row."""
-        goes_on = self.epoch == epoch
-        keep = goes_on | (self.count == 0)
+        """In a new epoch, set ū to the mean of the previous one, if it had unlabelled rows."""
+        continues = self.epoch == epoch
+        keep = continues | (self.count == 0)
         mean = self.total / self.count.clamp(min=1)
         self.uncertainty.copy_(torch.where(keep, self.uncertainty, mean))
-        self.total.mul_(goes_on)
-        self.count.mul_(goes_on)
+        self.total.mul_(continues)
+        self.count.mul_(continues)
         self.epoch.fill_(epoch)
 
     @torch.no_grad()
@@ -148,20 +148,20 @@ def with_margin(logits: Tensor, codes: Tensor, margin: Tensor) -> Tensor:
 
 
 def pair_weights(z: Tensor, codes: Tensor) -> Tensor:
-    """Which rows are taken for rows of one class.
+    """Weights of the pairs of rows that are treated as one class.
 
     Parameters
     ----------
     z : Tensor of shape (n, d)
-        Features at unit length.
+        Unit-length features.
     codes : Tensor of int, shape (n,)
         Known class of each row or -1.
 
     Returns
     -------
     Tensor of shape (n, n)
-        Row i shares out 1: a labelled row among the others of its class, or to itself if it is
-        the only one; an unlabelled row to the nearest other row.
+        Each row sums to 1. A labelled row has equal weights for the other rows of its class, or
+        weight 1 for itself if there are none; an unlabelled row has weight 1 for the nearest row.
     """
     itself = torch.eye(len(z), dtype=torch.bool, device=z.device)
     nearest = (z @ z.T).masked_fill(itself, -torch.inf).argmax(dim=1)
@@ -173,14 +173,14 @@ def pair_weights(z: Tensor, codes: Tensor) -> Tensor:
 
 
 def pair_loss(first: Tensor, second: Tensor, weights: Tensor) -> Tensor:
-    """Binary cross-entropy of pairs that are taken for one class, -log ⟨pᵢ, pⱼ′⟩.
+    """Binary cross-entropy of pairs that are treated as one class, -log ⟨pᵢ, pⱼ′⟩.
 
     Parameters
     ----------
     first, second : Tensor of shape (n, K)
         Predictions for the two views.
     weights : Tensor of shape (n, n)
-        Of the pairs; each row sums to 1.
+        Weights of the pairs; each row sums to 1.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""RankStats+: pairs of images are of one class if their features have the same greatest values."""
+"""RankStats+: two images are of one class if their features have the same largest values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from newfound.bench.method import ClassifierLearner
 from newfound.bench.methods.joint import JointClassifier, JointMixture
 from newfound.deep.method import Batch
 
-#: k: so many of the greatest values have to stand at the same places.
+#: k, the number of largest values whose positions must agree.
 TOP_K = 5
-#: Greatest weight of the consistency, and the share of the epochs until it is reached.
+#: Largest weight of the consistency, and the share of the epochs after which it is reached.
 CONSISTENCY, RAMP_SHARE = 50.0, 0.75
 #: Keeps the logarithm finite.
 _LEAST = 1e-7
@@ -24,38 +24,38 @@ _LEAST = 1e-7
 class RankStats(JointClassifier):
     """RankStats+: AutoNovel's ranking statistics with one classifier for known and novel classes.
 
-    Two unlabelled images i and j are taken for one class, s_ij = 1, if the k = 5 values of the
-    backbone's feature that are greatest in magnitude stand at the same places. With p and p′ the
-    softmax of the K outputs for the one view and the other:
+    Two unlabelled images i and j count as one class, s_ij = 1, if the k = 5 values of the
+    backbone's feature that are largest in magnitude have the same positions. With p and p′ the
+    softmax of the K outputs for the first and the second view:
 
     L_BCE = -mean_ij [s_ij log(p_i·p_j′) + (1 - s_ij) log(1 - p_i·p_j′)], over unlabelled rows,
     L_CE = -mean_i log p_i[y_i], over labelled rows,
     L_MSE = mean (p - p′)², over all rows and outputs,
     L = L_CE + L_BCE + ω(t)·L_MSE, with ω(t) = 50·exp(-5 (1 - t/T)²) up to T, then 50.
 
-    The classifier is linear with a bias, on features as they are. A row belongs to its greatest
-    output.
+    The classifier is linear with a bias, on features that are not normalised. The cluster of a row
+    is its largest output.
 
     Departures
     ----------
-    - No stages of their own come before: the original pretrains by rotations and then on labels;
-      here, as in the GCD paper, the backbone comes with its weights.
+    - There are no earlier stages. The original pretrains on rotations and then on labels; here, as
+      in the GCD paper, training starts from the weights of the backbone.
     - The cross-entropy is over all K outputs. The GCD paper says that the first K^l outputs are
-      trained with it; in its authors' code the softmax is over all. Over the first K^l alone
-      nothing keeps images of known classes from novel outputs: on digits (8 classes, 5 known, two
-      seeds) Old was 22 % and 13 %, with all outputs 80 % and 59 %.
-    - Pairs are of unlabelled rows, as in AutoNovel. In the GCD authors' code they are of all rows
-      of the batch, labelled ones by their ranking, too.
-    - Values are ranked by magnitude, as AutoNovel's paper has it; its code ranks the values behind
-      a ReLU, where that is the same.
-    - Of equal values the first in order comes first.
-    - T is three quarters of the epochs (the original: 150 of 200), and the greatest weight 50
-      everywhere (the original: 5 for CIFAR-10 and SVHN). In the GCD authors' code L_MSE counts
-      twice, in place of AutoNovel's two classifiers; here once.
-    - A batch holds exactly 64 labelled and 64 unlabelled images; the learning rate falls by a
-      cosine, not in steps; the last epoch counts. All as for every method here.
-    - With ``joint=True`` the classifier is normalised, cos(z, w_k) / 0.1 without a bias, since its
-      weights are cluster centres.
+      trained with it; in its authors' code the softmax is over all outputs. If it were over the
+      first K^l only, nothing would keep images of known classes from novel outputs: on digits (8
+      classes, 5 known, two seeds) Old was 22 % and 13 %, with all outputs 80 % and 59 %.
+    - Pairs consist of unlabelled rows, as in AutoNovel. In the GCD authors' code they consist of
+      all rows of the batch, and labelled rows are also compared by their ranking.
+    - Values are ranked by magnitude, as in AutoNovel's paper. Its code ranks values after a ReLU,
+      where this makes no difference.
+    - Ties are broken by position.
+    - T is three quarters of the epochs (150 of 200 in the original), and the largest weight is 50
+      on all data sets (the original uses 5 for CIFAR-10 and SVHN). In the GCD authors' code L_MSE
+      counts twice, for AutoNovel's two classifiers; here it counts once.
+    - As for every method here, a batch holds exactly 64 labelled and 64 unlabelled images, the
+      learning rate falls along a cosine and not in steps, and the last epoch is scored.
+    - With ``joint=True`` the classifier is normalised, cos(z, w_k) / 0.1 without a bias, because
+      its weights are cluster centres.
     """
 
     title: ClassVar[str] = "RankStats+"
@@ -65,23 +65,23 @@ class RankStats(JointClassifier):
     )
 
     def learner(self, n_known: int, n_components: int) -> ClassifierLearner:
-        """What is learnt."""
+        """The head and the loss that are trained."""
         kind = JointRanking if self.joint else Ranking
         return kind(self.settings, n_known, n_components)
 
 
 def same_ranking(features: Tensor, top_k: int = TOP_K) -> Tensor:
-    """Ranking statistics: which pairs of rows have their k greatest values at the same places.
+    """Ranking statistics: which pairs of rows have their k largest values at the same positions.
 
-    s_ij = 1 if top_k(z_i) = top_k(z_j) as sets, else 0; top_k(z) are the places of the k values
-    of z that are greatest in magnitude, and of equal values those that come first.
+    s_ij = 1 if top_k(z_i) = top_k(z_j) as sets, else 0. top_k(z) are the positions of the k values
+    of z that are largest in magnitude; ties are broken by position.
 
     Parameters
     ----------
     features : Tensor of shape (n, d)
-        z; their lengths do not matter.
+        z, of any length.
     top_k : int
-        k; with d or more, all rows are alike.
+        k. With d or more, all rows agree.
 
     Returns
     -------
@@ -94,15 +94,15 @@ def same_ranking(features: Tensor, top_k: int = TOP_K) -> Tensor:
 
 
 def pairwise_loss(p_a: Tensor, p_b: Tensor, same: Tensor, rows: Tensor) -> Tensor:
-    """Binary cross-entropy of pairs: whether two images are of one class, whichever it is.
+    """Binary cross-entropy of pairs: whether two images have the same class.
 
     L = -mean_ij [s_ij log(p_i·p_j′) + (1 - s_ij) log(1 - p_i·p_j′)], over all pairs (i, j) of
-    the rows that count, i = j among them.
+    the rows that count, including i = j.
 
     Parameters
     ----------
     p_a, p_b : Tensor of shape (n, K)
-        p and p′: probabilities of the classes in the one view and in the other.
+        p and p′, probabilities of the classes in the first and the second view.
     same : Tensor of bool, shape (n, n)
         s.
     rows : Tensor of bool, shape (n,)
@@ -126,16 +126,16 @@ def consistency_weight(epoch: int, n_epochs: int) -> float:
     Parameters
     ----------
     epoch : int
-        t, from 0.
+        t, counted from 0.
     n_epochs : int
-        Length of the training; T is three quarters of it.
+        Number of epochs; T is three quarters of it.
     """
     progress = min(1.0, epoch / max(1.0, RAMP_SHARE * n_epochs))
     return CONSISTENCY * math.exp(-5 * (1 - progress) ** 2)
 
 
 def branch_loss(logits: Tensor, statistic: Tensor, codes: Tensor, weight: float) -> Tensor:
-    """What a classifier learns from labels, from ranking statistics and from its two views.
+    """The loss of a classifier: labels, ranking statistics, and consistency of two views.
 
     L = L_CE + L_BCE + ω·mean (p - p′)².
 
@@ -144,7 +144,7 @@ def branch_loss(logits: Tensor, statistic: Tensor, codes: Tensor, weight: float)
     logits : Tensor of shape (2, n, K)
         Outputs for the two views; -inf for an output that is not in use.
     statistic : Tensor of shape (n, d)
-        What is ranked, of the first view.
+        The values that are ranked, from the first view.
     codes : Tensor of int, shape (n,)
         Known class of each row or -1.
     weight : float
@@ -156,7 +156,7 @@ def branch_loss(logits: Tensor, statistic: Tensor, codes: Tensor, weight: float)
         Scalar.
     """
     p_a, p_b = logits.softmax(dim=2)
-    # an output that is not in use does not take part in the mean
+    # outputs that are not in use (-inf) are left out of the mean
     consistency = (p_a - p_b).square().sum() / torch.isfinite(logits[0]).sum().clamp(min=1)
     pairs = pairwise_loss(p_a, p_b, same_ranking(statistic), codes < 0)
     return labelled_cross_entropy(logits[0], codes) + pairs + weight * consistency
@@ -170,7 +170,7 @@ class Ranking(ClassifierLearner):
         return self.classifier_for(n_features)
 
     def classifier_for(self, n_features: int) -> nn.Module:
-        """K outputs, with a bias, from features as they are."""
+        """K outputs with a bias, from features that are not normalised."""
         return nn.Linear(n_features, self.n_components)
 
     def loss(self, batch: Batch) -> Tensor:
@@ -184,4 +184,4 @@ class Ranking(ClassifierLearner):
 
 
 class JointRanking(JointMixture, Ranking):
-    """The same with a classifier whose outputs the mixture splits and merges."""
+    """`Ranking` with a classifier whose outputs the mixture splits and merges."""

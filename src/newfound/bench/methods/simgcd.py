@@ -1,4 +1,4 @@
-"""SimGCD: a classifier over known and novel classes that teaches itself from view to view."""
+"""SimGCD: a classifier of known and novel classes that learns from its own other view."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from newfound.deep.method import Batch, mixed_contrast
 from newfound.deep.network.head import ProjectionHead
 from newfound.deep.settings import Settings
 
-#: τ of InfoNCE in the authors' code; the supervised term has 0.07.
+#: τ of InfoNCE in the authors' code; that of the supervised term is 0.07.
 CONTRASTIVE_TEMPERATURE = 1.0
-#: Temperatures of the student, and of the teacher at the start and after its warm-up.
+#: Temperature of the student, and of the teacher at the start and after its warm-up.
 STUDENT_TEMPERATURE = 0.1
 TEACHER_TEMPERATURES = (0.07, 0.04)
-#: The teacher warms up for 30 of 200 epochs.
+#: The teacher's warm-up takes 30 of 200 epochs.
 TEACHER_WARMUP, FULL_LENGTH = 30, 200
 #: ε, the weight of the mean entropy.
 ENTROPY_WEIGHT = 2.0
 
 
 class SimGCD(Classifier):
-    """SimGCD: self-distillation of a cosine classifier, with the mean entropy kept high.
+    """SimGCD: self-distillation of a cosine classifier, with a high mean entropy.
 
     With unit-length features zᵢ and prototypes c_k, pᵢ = softmax(zᵢ·c / 0.1) is the student and
     qᵢ′ = softmax(zᵢ′·c / τ_t) the teacher, the same network on the other view without gradient;
-    τ_t falls in a line from 0.07 to 0.04 in the warm-up. Over all rows B, and labelled ones B^l:
+    τ_t falls linearly from 0.07 to 0.04 in the warm-up. With all rows B and the labelled ones B^l:
 
     L_cls^u = 1/|B| Σᵢ ℓ(qᵢ′, pᵢ) + ε (log K - H(p̄)), p̄ the mean of p over both views,
     L_cls^s = 1/|B^l| Σᵢ ℓ(yᵢ, pᵢ), with the cross-entropy ℓ,
     L_rep = (1 - λ) L_InfoNCE + λ L_SupCon, behind a projection head, τ = 1 and 0.07,
     L = (1 - λ) L_cls^u + λ L_cls^s + L_rep, with λ = 0.35 and ε = 2.
 
-    A row belongs to the prototype that is nearest to its feature.
+    The cluster of a row is the prototype nearest to its feature.
 
     Departures
     ----------
     - ε is 2 for every data set: the default of the authors' code, and its value for CUB. Their
-      scripts have 4 for CIFAR-100 and 1 for CIFAR-10, ImageNet-100, Stanford Cars and Aircraft;
-      such a choice needs labels of novel classes.
+      scripts use 4 for CIFAR-100 and 1 for CIFAR-10, ImageNet-100, Stanford Cars and Aircraft,
+      but such a choice needs labels of novel classes.
     - In a run of fewer than 200 epochs the teacher's warm-up of 30 epochs is shortened in
       proportion, so that it takes the same share of the run.
     - A batch holds exactly 64 labelled and 64 unlabelled images; the authors' holds 128 images,
-      64 of each in expectation.
-    - The contrastive losses are those of all methods here, with the authors' temperatures: InfoNCE
-      is against the other view's rows only (theirs: the rows of both views), and one weight, the
-      settings' `supervised_weight`, stands for both uses of λ.
-    - No epoch is selected: the last one counts, as in the authors' code.
+      64 of each on average.
+    - The contrastive losses are those of all methods here, with the authors' temperatures. InfoNCE
+      compares with rows of the other view only (theirs with rows of both views), and the setting
+      `supervised_weight` is used for both occurrences of λ.
+    - No epoch is selected: the last one is scored, as in the authors' code.
     """
 
     title: ClassVar[str] = "SimGCD"
@@ -60,7 +60,7 @@ class SimGCD(Classifier):
     )
 
     def learner(self, n_known: int, n_components: int) -> SimGCDLearner:
-        """What is learnt."""
+        """The head and the loss that are trained."""
         return SimGCDLearner(self.settings, n_known, n_components)
 
 
@@ -68,8 +68,8 @@ class SimGCDLearner(ClassifierLearner):
     """The head and the loss of SimGCD."""
 
     def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
-        habits = settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
-        super().__init__(habits, n_known, n_components)
+        own = settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
+        super().__init__(own, n_known, n_components)
 
     def head(self, n_features: int) -> nn.Module:
         """Cosines with K prototypes, then the projection for the contrastive losses."""
@@ -107,14 +107,15 @@ class _Head(nn.Module):
 
 
 def teacher_temperature(epoch: int, n_epochs: int) -> float:
-    """τ_t, which falls in a line over the warm-up.
+    """τ_t, which falls linearly during the warm-up.
 
     Parameters
     ----------
     epoch : int
-        From 0.
+        Epoch, counted from 0.
     n_epochs : int
-        Of the whole run; the warm-up is 30 epochs of 200 and more, and that share of fewer.
+        Number of epochs of the run. The warm-up takes 30 epochs, or 15 % of a run of fewer than
+        200 epochs.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""UNO+: one objective for labels and for pseudo-labels that are dealt out evenly."""
+"""UNO+: one objective for labels and for pseudo-labels that use all classes evenly."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from newfound.bench.method import Classifier, ClassifierLearner
 from newfound.deep.method import Batch
 
 TEMPERATURE = 0.1
-#: Heads for the novel classes, and as many again with three times the outputs.
+#: Number of heads for novel classes. As many over-clustering heads have 3 times the outputs.
 N_HEADS, OVERCLUSTERING = 4, 3
-#: Of the Sinkhorn-Knopp algorithm.
+#: Entropy weight and iterations of the Sinkhorn-Knopp algorithm.
 EPSILON, N_ITERATIONS = 0.05, 3
 
 
 class UNO(Classifier):
-    """UNO+: swapped prediction with labels and evenly dealt pseudo-labels in one cross-entropy.
+    """UNO+: swapped prediction of labels and balanced pseudo-labels in one cross-entropy.
 
-    A known head of K^l prototypes sees the unit-length feature z. Each of H = 4 novel heads has
-    an MLP g_h of its own and K^n = K - K^l prototypes, and each of 4 over-clustering heads three
-    times as many. Prototypes are of unit length, and the outputs of each head stand beside those
-    of the known one: l_h = [C·z, C_h·g_h(z)], p_h = softmax(l_h / 0.1).
+    A known head has K^l prototypes and takes the unit-length feature z. Each of H = 4 novel heads
+    has its own MLP g_h and K^n = K - K^l prototypes, and each of 4 over-clustering heads three
+    times as many. Prototypes have unit length. The outputs of each head are joined with those of
+    the known head: l_h = [C·z, C_h·g_h(z)], p_h = softmax(l_h / 0.1).
 
-    A labelled row's target t is its one-hot class. The targets of the unlabelled rows of a batch
-    are the plan Q that deals them out evenly over ALL outputs, known ones too (the "+"),
+    The target t of a labelled row is its one-hot class. The targets of the unlabelled rows of a
+    batch are the plan Q that spreads them evenly over ALL outputs, also known ones (the "+"),
     max_Q Tr(Q l_h) + ε H(Q), Q 1 = 1, Qᵀ 1 = n^u / K, by 3 iterations of Sinkhorn-Knopp with
     ε = 0.05. Each view is predicted from the other one's target,
 
     L_h = 1/2n Σᵢ [ℓ(tᵢ′, pᵢ) + ℓ(tᵢ, pᵢ′)], with the cross-entropy ℓ,
 
-    and L is the mean over all heads. The novel head with the least loss over the last epoch
-    names the clusters.
+    and L is the mean over all heads. The novel head with the smallest loss over the last epoch
+    decides the clusters.
 
     Departures
     ----------
-    - No supervised pretraining on the known classes first, and no small crops: all methods start
-      from the same weights and see two views.
-    - Batches of 64 labelled and 64 unlabelled images; the authors' are of 256 or 512, drawn from
-      all images. Where K is more than 64, a plan deals less than one row to an output.
+    - There is no supervised pretraining on the known classes, and there are no small crops: all
+      methods start from the same weights and see two views.
+    - Batches hold 64 labelled and 64 unlabelled images; the authors' hold 256 or 512, drawn from
+      all images. If K is more than 64, a plan gives less than one row to an output.
     - SGD, learning rate and its cosine are those of all methods, without the linear warm-up.
-    - Prototypes are brought to unit length in the forward pass, with the gradient through it, in
-      place of a projection before each step.
+    - Prototypes are normalised in the forward pass, with a gradient through it, instead of by a
+      projection before each step.
     - Batch statistics in the MLPs are over both views together, and the MLPs are narrower for a
       backbone with fewer than 512 features.
-    - 4 heads, as in the authors' commands for CIFAR.
+    - There are 4 heads, as in the authors' commands for CIFAR.
     """
 
     title: ClassVar[str] = "UNO+"
@@ -59,7 +59,7 @@ class UNO(Classifier):
     )
 
     def learner(self, n_known: int, n_components: int) -> UNOLearner:
-        """What is learnt."""
+        """The head and the loss that are trained."""
         return UNOLearner(self.settings, n_known, n_components)
 
 
@@ -72,12 +72,12 @@ class UNOLearner(ClassifierLearner):
         return self._head
 
     def logits(self, h: Tensor) -> Tensor:
-        """Cosines with the K prototypes of the head with the least loss."""
+        """Cosines with the K prototypes of the head with the smallest loss."""
         clusters, _ = self._cut(h.float())
         return clusters[self._head.losses.argmin()]
 
     def loss(self, batch: Batch) -> Tensor:
-        """The mean over heads of swapped predictions; keeps the losses of the novel heads."""
+        """The mean over heads of swapped predictions; also records the losses of novel heads."""
         clusters, over_clusters = self._cut(batch.h.float())
         losses = swapped_prediction(clusters, batch.codes)
         self._head.add_losses(losses.detach(), batch.epoch)
@@ -96,7 +96,7 @@ class UNOLearner(ClassifierLearner):
 
 
 class _Head(nn.Module):
-    """All outputs in one row, and the sums of losses by which the novel heads are compared."""
+    """All outputs side by side, and sums of losses by which the novel heads are compared."""
 
     losses: Tensor
     epoch: Tensor
@@ -121,7 +121,7 @@ class _Head(nn.Module):
 
 
 def _projected_classifier(n_features: int, n_outputs: int) -> nn.Sequential:
-    """MLP d → 2048 → 256 and prototypes behind it, narrower for a small backbone."""
+    """MLP d → 2048 → 256 followed by prototypes; narrower for a small backbone."""
     n_hidden, n_projected = min(2048, 4 * n_features), min(256, n_features)
     return nn.Sequential(
         nn.Linear(n_features, n_hidden),
@@ -138,9 +138,9 @@ def swapped_prediction(cosines: Tensor, codes: Tensor) -> Tensor:
     Parameters
     ----------
     cosines : Tensor of shape (H, 2, n, K)
-        Of two views with the prototypes, known ones first, for each head.
+        Cosines of two views with the prototypes of each head, known ones first.
     codes : Tensor of int, shape (n,)
-        Known class of each row, the target of both views; -1 for a row whose target is dealt.
+        Known class of each row, the target of both views; -1 for a row with a pseudo-label.
 
     Returns
     -------
@@ -162,20 +162,20 @@ def deal_evenly(
     epsilon: float = EPSILON,
     n_iterations: int = N_ITERATIONS,
 ) -> Tensor:
-    """Soft pseudo-labels that use all outputs alike, by Sinkhorn-Knopp.
+    """Soft pseudo-labels that use all outputs evenly, by Sinkhorn-Knopp.
 
-    From exp(l / ε) on, columns and rows are brought to their sums by turns, rows last.
+    Starting from exp(l / ε), columns and rows are scaled to their sums in turn, rows last.
 
     Parameters
     ----------
     cosines : Tensor of shape (..., n, K)
         l.
     rows : Tensor of bool, shape (n,)
-        Which rows share out the outputs; what the others get has no meaning.
+        Which rows are spread over the outputs. The values of other rows have no meaning.
     epsilon : float
-        The smaller, the harder the labels.
+        ε. With a smaller value labels are closer to one-hot.
     n_iterations : int
-        How often.
+        Number of iterations.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def deal_evenly(
         Each row sums to 1, and each column, nearly, to the number of chosen rows / K.
     """
     log_plan = cosines / epsilon
-    # no weight worth the name: sums over no row at all would not be finite
+    # a tiny weight instead of 0, because sums over no row at all would not be finite
     log_weight = torch.where(rows, 0.0, -1e4)[:, None]
     for _ in range(n_iterations):
         log_plan = log_plan - (log_plan + log_weight).logsumexp(dim=-2, keepdim=True)

@@ -1,1 +1,1 @@
-"""The paper's tables, with our rows beside them."""
+"""The paper's tables with our results beside the paper's: plans, cells, tables, rendering."""

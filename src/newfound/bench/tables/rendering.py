@@ -1,7 +1,7 @@
 """A finished table as text for the terminal, Markdown, LaTeX (booktabs) or a page of HTML.
 
-All text is taken as plain: what a format would read as an instruction is escaped, and characters
-that cannot be printed become spaces, so a name from a results file cannot do anything.
+All text is treated as plain text. Characters that have a meaning in a format are escaped, and
+characters that cannot be printed become spaces. So a name in a results file cannot inject markup.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from newfound.bench.tables.build import Line, Table
 from newfound.bench.tables.cells import Cell
+from newfound.bench.tables.table import Line, Table
 from newfound.errors import InputError, require
 
 NOTHING = "–"
@@ -57,12 +57,12 @@ def render(tables: Table | Sequence[Table], style: str, *, width: int | None = N
     Parameters
     ----------
     tables : Table or sequence of Table
-        From `newfound.bench.tables.build.make_tables`.
+        From `newfound.bench.tables.table.make_tables`.
     style : {"terminal", "markdown", "latex", "html"}
-        What for. HTML is one page that needs nothing else; LaTeX needs ``booktabs``.
+        Output format. HTML is one self-contained page; LaTeX needs ``booktabs``.
     width : int, optional
-        Columns of the terminal; those of the real one by default. A table that is wider is cut
-        between its groups of columns.
+        Width of the terminal in characters; by default that of the real one. A wider table is
+        divided between its groups of columns.
 
     Returns
     -------
@@ -76,17 +76,17 @@ def render(tables: Table | Sequence[Table], style: str, *, width: int | None = N
         columns = shutil.get_terminal_size((120, 24)).columns if width is None else width
         return "\n".join(_terminal(table, columns) for table in tables)
     if style not in _RENDERERS:
-        raise InputError(f"A table is for terminal, markdown, latex or html; got {style!r}.")
+        raise InputError(f"The format is terminal, markdown, latex or html; got {style!r}.")
     return "\n".join(_RENDERERS[style](table) for table in tables)
 
 
 def _clean(text: str) -> str:
-    """Without line breaks, control characters and the like."""
+    """Replace line breaks, control characters and the like by spaces."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _cell(cell: Cell, escape: Callable[[str], str], superscript: Callable[[str], str]) -> str:
-    """The paper's figure and ours, with their marks; one dash where there is neither."""
+    """The paper's figure and ours with their marks; one dash if there is neither."""
     if not cell.paper and not cell.ours:
         return escape(NOTHING)
     paper = escape((cell.paper or NOTHING) + (_DAGGER if cell.marked else ""))
@@ -95,7 +95,7 @@ def _cell(cell: Cell, escape: Callable[[str], str], superscript: Callable[[str],
 
 
 def _headings(table: Table) -> Iterator[tuple[str, str]]:
-    """Group and title of each column; the group stands over its first column only."""
+    """Group and title of each column; a group is named only at its first column."""
     for group, titles in table.groups:
         for place, title in enumerate(titles):
             yield (group if place == 0 else ""), title
@@ -113,8 +113,9 @@ def _terminal(table: Table, width: int) -> str:
     from rich.text import Text
 
     stream = io.StringIO()
+    # no colours, because the text may go to a file
     console = Console(file=stream, width=max(width, 40), color_system=None)
-    # one group alone may be wider than the terminal: better that than figures cut short
+    # a single group may be wider than the terminal: long lines are better than figures cut short
     wide = Console(file=stream, width=10_000, color_system=None)
     console.print(Text(_clean(table.title)))
     rows = [_plain(line) for line in table.rows]
@@ -126,7 +127,7 @@ def _terminal(table: Table, width: int) -> str:
 
 
 def _parts(table: Table, rows: list[list[str]], width: int) -> list[list[int]]:
-    """Places of the columns that stand side by side: as many groups as fit."""
+    """Divide the columns into parts, each with as many groups as fit in the width."""
     headings = [*map(_clean, table.stub)]
     headings += [_clean(max(both, key=len)) for both in _headings(table)]
     widths = [max(map(len, texts)) + 3 for texts in zip(headings, *rows, strict=True)]
@@ -187,7 +188,7 @@ def _markdown(table: Table) -> str:
 
 
 def _escape_latex(text: str) -> str:
-    """Escaped text; the paper's letters, such as K^n, are set as mathematics."""
+    """Escaped text; the paper's symbols, such as K^n, are set as mathematics."""
     text = _clean(text)
     pieces, end = [], 0
     for match in _LETTERS.finditer(text):

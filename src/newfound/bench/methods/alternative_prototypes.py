@@ -1,4 +1,4 @@
-"""GPC with prototypes by another clustering than the mixture (the paper's Table 7a)."""
+"""GPC with prototypes from another clustering than the mixture (the paper's Table 7a)."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
-Clustering = Literal["dbscan", "ward", "kmeans"]
+Alternative = Literal["dbscan", "ward", "kmeans"]
 
 
-class OtherPrototypes(PrototypicalContrast):
+class AlternativePrototypes(PrototypicalContrast):
     """GPC's losses around prototypes of DBSCAN, Ward or semi-supervised k-means.
 
-    All of them keep rows of one class together and rows of two classes apart, in the space of the
-    mixture, and are run where the mixture would split and merge.
+    These clusterings keep labelled rows of one class together and of two classes apart. They work
+    in the space of the mixture, and run in the epochs in which the mixture would split and merge.
 
     Parameters
     ----------
     settings : Settings
-        Of the loop.
+        Settings of the training loop.
     clustering : {"dbscan", "ward", "kmeans"}
         What finds the prototypes.
     n_components : int or None
-        K; DBSCAN finds its own.
+        K. DBSCAN does not use it.
     """
 
     ends_with_mixture = False
     expects_sizes = False
 
     def __init__(
-        self, settings: Settings, clustering: Clustering, n_components: int | None
+        self, settings: Settings, clustering: Alternative, n_components: int | None
     ) -> None:
         super().__init__(settings)
         if n_components is None and clustering != "dbscan":
-            raise InputError(f"Prototypes by {clustering} need n_components.")
+            raise InputError(f"Prototypes from {clustering} need n_components.")
         self.clustering = clustering
         self.n_components = n_components
 
@@ -54,7 +54,8 @@ class OtherPrototypes(PrototypicalContrast):
         seed: int,
         count: CategoryCount | None,
     ) -> Clusters:
-        """Cluster anew where components may change, else go on from the last partition."""
+        """Cluster again if components may change; otherwise continue from the last partition."""
+        # between moves the mixture's own step assigns rows again, without new clusters
         if labels is not None and not moves:
             return super().partition(X, codes, labels, moves=moves, seed=seed, count=count)
         V, projection = mixture_space(X, codes, self.settings.estep)

@@ -1,7 +1,7 @@
-"""What a table is made of, before anything was run: rows, columns, the paper's figures.
+"""Plans of tables: their rows, their columns and the paper's figures, before anything is run.
 
-The paper's figures are in ``paper.json``, as printed. A cell is a row and a column: the fields
-that the two ask of a case, put together, say which records count there.
+The paper's figures are in ``paper.json``, as printed. Row and column each require certain fields
+of a case. A record belongs in a cell if its case has the fields of both.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Figures: TypeAlias = Mapping[str, Mapping[str, list[str]]]
 _PAPER = json.loads(
     resources.files("newfound.bench").joinpath("paper.json").read_text(encoding="utf-8")
 )
-#: Id of a data set → title, numbers of classes, and sizes of D^l and D^u as the field has them.
+#: Id of a data set → title, numbers of classes, and the field's sizes of D^l and D^u.
 DATASETS: dict[str, dict[str, Any]] = _PAPER["datasets"]
-#: Id of a table → title, the paper's figures, and what is to be said about them.
+#: Id of a table → title, the paper's figures, and notes on them.
 PAPER: dict[str, dict[str, Any]] = _PAPER["tables"]
 
-#: What a case is where a table does not ask for something else.
+#: Fields that a case must have unless a table asks for something else.
 PLAIN: Where = {
     "k_init": None,
     "overlap": None,
@@ -32,7 +32,7 @@ PLAIN: Where = {
     "prototypes": "mixture",
     "joint": False,
 }
-#: Id of a method → title, and whether there is a run with PCA and one without.
+#: Id of a method → title, and whether it has rows with and without PCA.
 METHODS = {
     "kmeans": ("k-means", True),
     "rankstats": ("RankStats+", False),
@@ -48,22 +48,22 @@ METHODS = {
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table.
+    """A row of a table.
 
     Attributes
     ----------
     titles : tuple of str
-        What stands at its left.
+        Texts of its first columns.
     where : mapping
         Fields that a case must have.
     paper : str
-        Key of the paper's figures; "" for a row that the paper does not have.
+        Key of the paper's figures; "" if the paper does not have the row.
     show : str
-        What of a record is shown, if not what the column says.
+        Attribute of a record that is shown, if not the column's.
     longer : bool
-        Whether it is of 1.5 times the epochs of the others.
+        Whether it shows runs with 1.5 times as many epochs as the other rows.
     ruled : bool
-        Whether there is a line above.
+        Whether a rule is drawn above it.
     """
 
     titles: tuple[str, ...]
@@ -81,13 +81,14 @@ class Column:
     Attributes
     ----------
     group, title : str
-        Its two headings.
+        Heading of its group of columns, and its own.
     where : mapping
         Fields that a case must have.
     paper, place : str, int
-        Where the paper's figure is in its row.
+        Key and position of the paper's figure in its row.
     show : str
-        Attribute of a record; with ``@200`` the value at that epoch, with ``@0`` the last one.
+        Attribute of a record that is shown. With ``@200`` the value at epoch 200, with ``@0`` the
+        value at the last epoch.
     """
 
     group: str
@@ -99,25 +100,25 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Layout:
-    """A table as it is, whatever was run.
+class TablePlan:
+    """A table before it is filled with results.
 
     Attributes
     ----------
     name : str
-        Its number, with a letter where the paper has two under one.
+        Number of the table, with a letter where the paper has two tables under one number.
     stub : tuple of str
-        Headings of what stands at the left of the rows.
+        Headings of the first columns, which hold the titles of rows.
     rows, columns : tuple
-        Of it.
+        Rows and columns.
     figures : mapping
-        The paper's.
+        The paper's figures.
     block : {"backbone", "model", "all"}
-        What our records must share to stand in one table.
+        What our records must have in common to be shown in one table.
     spread : bool
         Whether the standard deviation over seeds is shown.
     longest : bool
-        Whether the longest run counts, however long.
+        Whether the longest run is shown, without a limit on its epochs.
     """
 
     name: str

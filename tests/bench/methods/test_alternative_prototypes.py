@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from newfound.bench.methods.gpc import GPC
-from newfound.bench.methods.prototypes import OtherPrototypes
+from newfound.bench.methods.alternative_prototypes import AlternativePrototypes
+from newfound.bench.methods.gpc import GPCMethod
 from newfound.deep.partition import Round, find_clusters, mixture_space
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
@@ -38,7 +38,7 @@ def features_of(digits):
 def test_where_components_may_change_all_is_clustered_anew(few_digits, name, labels):
     X, y = features_of(few_digits), few_digits.y
     before = None if labels is None else few_digits.truth
-    learner = OtherPrototypes(SETTINGS, name, 7)
+    learner = AlternativePrototypes(SETTINGS, name, 7)
     found = learner.partition(X, y, before, moves=True, seed=3, count=None)
     V, _ = mixture_space(X, y, SETTINGS.estep)
     reference = CLUSTERINGS[name](3).fit(V, y)
@@ -51,7 +51,7 @@ def test_where_components_may_change_all_is_clustered_anew(few_digits, name, lab
 @pytest.mark.parametrize("name", CLUSTERINGS)
 def test_elsewhere_the_last_partition_goes_on(few_digits, name):
     X, y = features_of(few_digits), few_digits.y
-    learner = OtherPrototypes(SETTINGS, name, 7)
+    learner = AlternativePrototypes(SETTINGS, name, 7)
     options = {"moves": False, "seed": 3, "count": None}
     found = learner.partition(X, y, few_digits.truth, **options)
     expected = find_clusters(X, y, few_digits.truth, SETTINGS.estep, Round(**options))
@@ -64,10 +64,10 @@ def test_elsewhere_the_last_partition_goes_on(few_digits, name):
 
 @pytest.mark.parametrize("name", ["ward", "kmeans"])
 def test_all_but_dbscan_need_k(tmp_path, few_digits, name):
-    with pytest.raises(InputError, match=f"Prototypes by {name} need n_components"):
-        OtherPrototypes(SETTINGS, name, None)
+    with pytest.raises(InputError, match=f"Prototypes from {name} need n_components"):
+        AlternativePrototypes(SETTINGS, name, None)
     with pytest.raises(InputError, match="cannot find K"):
-        GPC(settings=SETTINGS, folder=tmp_path, prototypes=name).fit(
+        GPCMethod(settings=SETTINGS, folder=tmp_path, prototypes=name).fit(
             few_digits.pixels, few_digits.y
         )
 
@@ -75,16 +75,16 @@ def test_all_but_dbscan_need_k(tmp_path, few_digits, name):
 @pytest.mark.parametrize("name", CLUSTERINGS)
 def test_in_the_loop_labelled_rows_stay_in_their_class(few_digits, tmp_path, monkeypatch, name):
     seen = []
-    partition = OtherPrototypes.partition
+    partition = AlternativePrototypes.partition
 
     def spy(self, X, codes, labels, **options):
         found = partition(self, X, codes, labels, **options)
         seen.append((options["moves"], labels is None, found))
         return found
 
-    monkeypatch.setattr(OtherPrototypes, "partition", spy)
+    monkeypatch.setattr(AlternativePrototypes, "partition", spy)
     n_components = None if name == "dbscan" else 7
-    method = GPC(n_components, settings=SETTINGS, folder=tmp_path, prototypes=name)
+    method = GPCMethod(n_components, settings=SETTINGS, folder=tmp_path, prototypes=name)
     method.fit(few_digits.pixels, few_digits.y)
     # epochs 0 and 2 cluster anew; the last two calls: after the last epoch, and the answer
     assert [moves for moves, _, _ in seen] == [True, False, True, False, True, True]
@@ -107,7 +107,7 @@ def test_in_the_loop_labelled_rows_stay_in_their_class(few_digits, tmp_path, mon
 def test_finished_features_are_clustered_by_it_too(few_digits, tmp_path, name, known_k):
     X, y = features_of(few_digits), few_digits.y
     settings = SETTINGS.with_changes(seed=3)
-    method = GPC(7 if known_k else None, settings=settings, folder=tmp_path, prototypes=name)
+    method = GPCMethod(7 if known_k else None, settings=settings, folder=tmp_path, prototypes=name)
     method.fit(X, y)
     V, _ = mixture_space(X, y, SETTINGS.estep)
     np.testing.assert_array_equal(method.labels_, CLUSTERINGS[name](3).fit(V, y).labels_)

@@ -9,12 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from newfound.bench.case import Case, Record
+from newfound.bench.case import Case
 from newfound.bench.methods import NAMES as METHOD_NAMES
-from newfound.bench.tables.build import NAMES, make_tables
+from newfound.bench.record import Record
 from newfound.bench.tables.cells import breaks_sum, count_broken, old_share
-from newfound.bench.tables.layout import DATASETS, METHODS, PAPER
-from newfound.bench.tables.paper import LAYOUTS
+from newfound.bench.tables.paper_plans import PLANS
+from newfound.bench.tables.plan import DATASETS, METHODS, PAPER
+from newfound.bench.tables.table import NAMES, make_tables
 from newfound.errors import InputError
 
 
@@ -136,7 +137,7 @@ def test_main_tables_have_eleven_rows_of_three_results():
 
 
 def test_23_of_66_results_break_the_sum_all_with_gpc_or_unknown_k():
-    broken = {name: count_broken(LAYOUTS[name]) for name in ("1", "3")}
+    broken = {name: count_broken(PLANS[name]) for name in ("1", "3")}
     assert broken == {"1": (9, 33), "3": (14, 33)}
     for name in ("1", "3"):
         for line in make_tables(name, [])[0].rows:
@@ -167,10 +168,10 @@ def test_only_all_is_marked():
 def test_every_table_prints_without_records(name):
     for table in make_tables(name, []):
         assert {cell.ours for line in table.rows for cell in line.cells} == {""}
-        assert any("No run of ours" in note for note in table.notes)
+        assert any("None of our runs" in note for note in table.notes)
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", PLANS)
 def test_every_figure_of_the_paper_is_in_its_table(name):
     (table,) = make_tables(name, [])
     shown = {cell.paper for line in table.rows for cell in line.cells}
@@ -179,7 +180,7 @@ def test_every_figure_of_the_paper_is_in_its_table(name):
     assert printed <= shown
 
 
-@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("name", PLANS)
 def test_rows_and_columns_fit_and_no_two_cells_are_the_same(name):
     (table,) = make_tables(name, [])
     n_columns = sum(len(titles) for _, titles in table.groups)
@@ -467,7 +468,7 @@ def test_table_8_counts_on_finished_features():
 
 def test_what_a_table_does_not_show_makes_no_table():
     (table,) = make_tables("8", [made_up("simgcd", case={"model": "another"})])
-    assert any("No run of ours" in note for note in table.notes)
+    assert any("None of our runs" in note for note in table.notes)
 
 
 def test_tables_9_and_10():

@@ -1,12 +1,13 @@
-"""The tables of the paper: which rows and columns each has, and which runs belong into a cell."""
+"""The plans of the paper's tables: their rows and columns, and which runs belong in a cell."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from newfound.bench.tables.layout import DATASETS, METHODS, PAPER, Column, Layout, Row, Where
+from newfound.bench.tables.plan import DATASETS, METHODS, PAPER, Column, Row, TablePlan, Where
 
+# the rows that the paper compares: GCD without PCA, GPC with it
 _VAZE: Where = {"method": "gcd", "known_k": False, "pca": False}
 _GPC: Where = {"method": "gpc", "known_k": False, "pca": True}
 _GENERIC = ("cifar10", "cifar100", "imagenet100")
@@ -40,7 +41,7 @@ def _on(datasets: Iterable[str], group: str, show: str) -> tuple[Column, ...]:
 
 
 def _variants(method: str, known_k: bool, **where: Any) -> list[tuple[str, str, Where]]:
-    """What a method is run as: PCA in words, key of the paper, fields of the case."""
+    """Variants of a method: PCA in words, key of the paper's figures, fields of the case."""
     base = {"method": method, "known_k": known_k, **where}
     key = f"{method} {'known' if known_k else 'unknown'}"
     if not METHODS[method][1]:
@@ -50,9 +51,10 @@ def _variants(method: str, known_k: bool, **where: Any) -> list[tuple[str, str, 
 
 def _main(
     name: str, datasets: Iterable[str], *, spread: bool = False, numbered: bool = True
-) -> Layout:
-    """Every method, with K known and unknown, with PCA and without."""
+) -> TablePlan:
+    """Every method, with K known and unknown, with and without PCA."""
     figures = PAPER[name]["rows"]
+    # numbers are the paper's, so rows that only we have get none
     numbers = {key: f"({number})" for number, key in enumerate(figures, start=1)}
     first = 0 if numbered else 1
     rows = tuple(
@@ -67,11 +69,12 @@ def _main(
         for pca, key, where in _variants(method, known_k)
     )
     stub = ("No.", "Method", "Known K", "PCA")[first:]
-    return Layout(name, stub, rows, _scores_on(datasets), figures, spread=spread)
+    return TablePlan(name, stub, rows, _scores_on(datasets), figures, spread=spread)
 
 
-def _splits() -> Layout:
-    """Classes and images: the paper's and the field's, and those of our records."""
+def _splits() -> TablePlan:
+    """Numbers of classes and images: the paper's, the field's, and those of our records."""
+    # the paper gives no numbers of images; these are the field's
     figures = {
         name: {
             "n_known": [str(facts["n_known"])],
@@ -90,15 +93,15 @@ def _splits() -> Layout:
             ("Images", "|D^u|", "n_unlabelled"),
         )
     )
-    return Layout("2", ("Data set",), rows, columns, figures, block="all")
+    return TablePlan("2", ("Data set",), rows, columns, figures, block="all")
 
 
 def _size(facts: Mapping[str, Any], size: str) -> str:
     return f"{facts[size] / 1000:.1f}k" if facts["rounded"] else f"{facts[size]:,}"
 
 
-def _first_guesses(name: str, guesses: Iterable[int], *, labelled_only: bool) -> Layout:
-    """K^n from different K^n_init, and from none at all."""
+def _first_guesses(name: str, guesses: Iterable[int], *, labelled_only: bool) -> TablePlan:
+    """K^n for several K^n_init, and without one."""
     figures = PAPER[name]["rows"]
     rows = []
     for dataset, line in figures.items():
@@ -112,10 +115,10 @@ def _first_guesses(name: str, guesses: Iterable[int], *, labelled_only: bool) ->
         Column("GPC, K^n_init =", str(k), {**_GPC, "k_init": k}, str(k), "n_novel") for k in guesses
     ]
     columns.append(Column("GPC, K^n_init =", "none given", _GPC, "", "n_novel"))
-    return Layout(name, ("Data set", "K^l", "True K^n"), tuple(rows), tuple(columns), figures)
+    return TablePlan(name, ("Data set", "K^l", "True K^n"), tuple(rows), tuple(columns), figures)
 
 
-def _longer_training() -> Layout:
+def _longer_training() -> TablePlan:
     gcd = {"method": "gcd", "known_k": True, "pca": False}
     rows = (
         Row(("Vaze et al. (GCD)",), gcd, "gcd"),
@@ -126,10 +129,10 @@ def _longer_training() -> Layout:
     for name in ("cub", "imagenet100"):
         columns += _scores(_title(name), {"dataset": name}, name)
         columns.append(Column(_title(name), "seconds", {"dataset": name}, "", "seconds"))
-    return Layout("6", ("Method",), rows, tuple(columns), PAPER["6"]["rows"])
+    return TablePlan("6", ("Method",), rows, tuple(columns), PAPER["6"]["rows"])
 
 
-def _prototypes() -> Layout:
+def _prototypes() -> TablePlan:
     titles = {
         "dbscan": "DBSCAN (Ester et al.)",
         "ward": "Ward (Murtagh et al.)",
@@ -142,10 +145,10 @@ def _prototypes() -> Layout:
         for known_k in (True, False)
     )
     columns = _on(("cub", "imagenet100", "cars"), "All", "all")
-    return Layout("7a", ("Prototypes by", "Known K"), rows, columns, PAPER["7a"]["rows"])
+    return TablePlan("7a", ("Prototypes by", "Known K"), rows, columns, PAPER["7a"]["rows"])
 
 
-def _joint() -> Layout:
+def _joint() -> TablePlan:
     others = ("rankstats", "dualrank", "gcd")
     rows = tuple(
         Row(
@@ -157,10 +160,10 @@ def _joint() -> Layout:
     )
     columns = _on(("cub", "imagenet100", "cars"), "All", "all")
     figures = PAPER["7b"]["rows"]
-    return Layout("7b", ("Method",), (*rows, Row(("GPC",), _GPC, "gpc")), columns, figures)
+    return TablePlan("7b", ("Method",), (*rows, Row(("GPC",), _GPC, "gpc")), columns, figures)
 
 
-def _finished_features() -> Layout:
+def _finished_features() -> TablePlan:
     rows = [
         Row(("Truth",), {}, "truth", "n_novel_true"),
         Row(("Vaze et al. (GCD)",), _VAZE, "vaze", ruled=True),
@@ -171,10 +174,10 @@ def _finished_features() -> Layout:
         rows.append(Row((title,), where, name, "n_novel_of_mixture", ruled=name == "rankstats"))
     rows.append(Row(("GPC",), _GPC, "gpc", ruled=True))
     columns = _on(("cifar100", "cub", "cars", "imagenet100"), "K^n", "n_novel")
-    return Layout("8", ("Representation",), tuple(rows), columns, PAPER["8"]["rows"])
+    return TablePlan("8", ("Representation",), tuple(rows), columns, PAPER["8"]["rows"])
 
 
-def _overlap() -> Layout:
+def _overlap() -> TablePlan:
     rows = tuple(
         Row((METHODS[name][0], _yes(k)), {"method": name, "known_k": k, "pca": name == "gpc"}, name)
         for name in ("gcd", "gpc")
@@ -185,10 +188,10 @@ def _overlap() -> Layout:
         for n in (25, 50, 75)
         for column in _scores(f"{n} classes shared", {"dataset": "cub", "overlap": n}, str(n))
     )
-    return Layout("9", ("Method", "Known K"), rows, columns, PAPER["9"]["rows"])
+    return TablePlan("9", ("Method", "Known K"), rows, columns, PAPER["9"]["rows"])
 
 
-def _ratios() -> Layout:
+def _ratios() -> TablePlan:
     rows = (Row(("Vaze et al. (GCD)",), _VAZE, "gcd"), Row(("GPC",), _GPC, "gpc"))
     figures = PAPER["10"]["rows"]
     columns = tuple(
@@ -196,10 +199,10 @@ def _ratios() -> Layout:
         for ratio in figures["gpc"]
         for n_old in [int(ratio.partition("/")[0])]
     )
-    return Layout("10", ("Method",), rows, columns, figures)
+    return TablePlan("10", ("Method",), rows, columns, figures)
 
 
-def _epochs() -> Layout:
+def _epochs() -> TablePlan:
     figures = PAPER["12"]["rows"]
     columns = [
         Column("K^n at epoch", epoch, {}, epoch, f"n_novel_by_epoch@{epoch}")
@@ -207,10 +210,10 @@ def _epochs() -> Layout:
     ]
     columns.append(Column("K^n at epoch", "last", {}, "", "n_novel_by_epoch@0"))
     rows = (Row(("GPC",), {**_GPC, "dataset": "cub"}, "gpc"),)
-    return Layout("12", ("Method",), rows, tuple(columns), figures, longest=True)
+    return TablePlan("12", ("Method",), rows, tuple(columns), figures, longest=True)
 
 
-def _count_bars() -> Layout:
+def _count_bars() -> TablePlan:
     rows = (
         Row(("GPC",), _GPC, "gpc"),
         Row(("GPC literal",), {**_GPC, "method": "gpc-literal"}),
@@ -218,10 +221,10 @@ def _count_bars() -> Layout:
         Row(("Truth",), {}, "truth", "n_novel_true", ruled=True),
     )
     columns = _on(_COUNTED, "K^n", "n_novel")
-    return Layout("15", ("Method",), rows, columns, PAPER["15"]["rows"], spread=True)
+    return TablePlan("15", ("Method",), rows, columns, PAPER["15"]["rows"], spread=True)
 
 
-def _pretraining(name: str, datasets: Iterable[str]) -> Layout:
+def _pretraining(name: str, datasets: Iterable[str]) -> TablePlan:
     rows = tuple(
         Row(
             (METHODS[method][0], source, _yes(known_k), pca),
@@ -236,12 +239,12 @@ def _pretraining(name: str, datasets: Iterable[str]) -> Layout:
     )
     stub = ("Method", "Pretraining", "Known K", "PCA")
     columns, figures = _scores_on(datasets), PAPER[name]["rows"]
-    return Layout(name, stub, rows, columns, figures, block="model")
+    return TablePlan(name, stub, rows, columns, figures, block="model")
 
 
-LAYOUTS = {
-    layout.name: layout
-    for layout in (
+PLANS = {
+    plan.name: plan
+    for plan in (
         _main("1", _GENERIC),
         _splits(),
         _main("3", _FINE),

@@ -1,0 +1,117 @@
+"""The settings that methods share, and the case that a request leads to."""
+
+from dataclasses import fields
+from typing import Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from newfound.bench.methods import NAMES
+from newfound.bench.protocol import bench_settings, make_case
+from newfound.deep.settings import Settings
+from newfound.errors import InputError
+from newfound.workflows.demo import DIGITS
+
+
+def another(name):
+    """A value that a setting does not have for digits."""
+    value, hint = getattr(bench_settings("digits"), name), get_type_hints(Settings)[name]
+    kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
+    if get_origin(hint) is Literal:
+        return next(choice for choice in get_args(hint) if choice != value)
+    if get_origin(kinds[0]) is Literal:
+        return next(choice for choice in get_args(kinds[0]) if choice != value)
+    if kinds[0] is bool:
+        return not value
+    if name in ("crop_max", "weight_average"):
+        return 0.9
+    if name == "model":
+        return "test_vit"
+    if name == "weights":
+        return "offline"
+    return 3 if value is None else value + (1 if kinds[0] is int else 0.01)
+
+
+ELSEWHERE = {
+    *{"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"},
+    *{"devices", "num_nodes", "compile", "token_cache"},
+}
+
+
+@pytest.mark.parametrize("name", [item.name for item in fields(Settings)])
+def test_changes_are_exactly_the_settings_that_differ(name):
+    base = bench_settings("digits")
+    settings = base.with_changes(**{name: another(name)})
+    assert settings != base
+    changes = make_case("gpc", "digits", settings).changes
+    if name == "model":  # a network that is not the one for digits has no settings for digits
+        plain = bench_settings("digits", settings.network.model).as_dict()
+        own = {key: value for key, value in settings.as_dict().items() if value != plain[key]}
+        assert changes == {key: own[key] for key in own.keys() - ELSEWHERE}
+        assert changes["image_size"] == 12
+        return
+    assert changes == ({} if name in ELSEWHERE else {name: another(name)})
+    start = {"image_size", "crop_max", "n_directions"}  # all that k-means has of them
+    assert make_case("kmeans", "digits", settings).changes == (changes if name in start else {})
+
+
+def test_without_changes_there_are_none():
+    for source in ("digits", "cub", "cifar10"):
+        for name in NAMES:
+            assert make_case(name, source, bench_settings(source)).changes == {}
+    resnet = bench_settings("cifar10", "resnet18")
+    assert make_case("gpc", "cifar10", resnet).changes == {}
+
+
+def test_starts_of_k_means_are_a_change_of_gcd_alone():
+    settings = bench_settings("digits")
+    assert make_case("gcd", "digits", settings, n_starts=5).changes == {"n_starts": 5}
+    assert make_case("gcd", "digits", settings, n_starts=100).changes == {}
+    assert make_case("gpc", "digits", settings, n_starts=5).changes == {}
+
+
+def test_what_the_weights_have_seen():
+    settings = bench_settings("cub")
+    assert make_case("gpc", "cub", settings).pretraining == "ImageNet"
+    assert make_case("gpc", "cub", settings.with_changes(weights="random")).pretraining == "none"
+    assert make_case("gpc", "cub", settings, pretraining="Target").pretraining == "Target"
+    random = settings.with_changes(weights="random")
+    assert make_case("gpc", "cub", random, pretraining="Target").pretraining == "Target"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("simgcd", {"joint": True}, "SimGCD has no variant joint=True"),
+        ("gpc", {"joint": True}, "no variant joint"),
+        ("gcd", {"prototypes": "ward"}, "GCD has no variant prototypes='ward'"),
+        ("gpc", {"prototypes": "birch"}, "mixture, dbscan, ward, kmeans; got 'birch'"),
+        ("k-means", {}, "no method 'k-means'"),
+    ],
+)
+def test_variants_that_a_method_has_not_are_refused(name, options, message):
+    with pytest.raises(InputError, match=message):
+        make_case(name, "digits", bench_settings("digits"), **options)
+
+
+def test_settings_of_the_data_sets():
+    digits = bench_settings("digits")
+    assert digits == DIGITS.with_changes(epochs=80, rehearse=False)
+    assert bench_settings("digits", DIGITS.model) == digits
+    field = Settings(selection="last", rehearse=False)
+    assert bench_settings("cub") == bench_settings("cifar10") == field
+    assert field.epochs == 200
+    assert bench_settings("digits", "resnet18") == field.with_changes(model="resnet18")
+    assert bench_settings("cub", "resnet18") == field.with_changes(model="resnet18")
+    small = bench_settings("cifar100", "resnet18")
+    assert (small.model, small.image_size, small.selection) == ("resnet18", 32, "last")
+    assert (small.crop_min, small.crop_max, small.color_jitter) == (0.45, 1.0, 0.5)
+
+
+def test_a_file_with_the_name_of_a_data_set_is_refused():
+    with pytest.raises(InputError, match=r"cub\.npz has the name of a data set"):
+        make_case("kmeans", "some/cub.npz", bench_settings("some/cub.npz"))
+
+
+def test_a_name_in_capitals_leaves_no_path_either():
+    case = make_case("gpc", "/home/me/Dino.NPZ", bench_settings("/home/me/Dino.NPZ"))
+    assert case.dataset == "Dino"
