@@ -140,7 +140,7 @@ def _of_gpc(data: FigureData, record: Record) -> tuple[Floats, Floats, Ints]:
     """Rows in the space of the mixture, its prototypes, and the components."""
     X, labels = data.outcome(record)
     codes = encode_labels(data.split.y, len(X)).codes
-    V, _ = mixture_space(X, codes, data.runs.settings(data.source, record.case))
+    V, _ = mixture_space(X, codes, data.runs.settings(data.source, record.case).estep)
     return V, prototypes_of(V, codes, labels, int(codes.max()) + 1), labels
 
 
