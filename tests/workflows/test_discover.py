@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from newfound.data.collection import Collection
 from newfound.deep.checkpoint import load_checkpoint
 from newfound.deep.settings import Settings
+from newfound.deep.trained import load_trained
 from newfound.encode import Encoded
 from newfound.encode import pictures as picture_files
 from newfound.errors import DiscoveryWarning, InputError
@@ -728,11 +729,11 @@ def test_a_network_without_a_best_epoch_has_the_averaged_weights(pictures, tmp_p
     assert result.encoder["checkpoint"] == "last.safetensors"
     path = out / "train" / "last.safetensors"
     tensors, _ = load_checkpoint(path)
-    network = discovery._load_trained(settings, path).network
+    backbone = load_trained(settings, path).backbone
     n_other = 0
-    for name, value in network.state_dict().items():
-        last = tensors[f"network.{name}"]
-        expected = tensors.get(f"average.network.{name}", last)
+    for name, value in backbone.state_dict().items():
+        last = tensors[f"network.backbone.{name}"]
+        expected = tensors.get(f"average.network.backbone.{name}", last)
         np.testing.assert_array_equal(value.numpy(), expected.numpy(), err_msg=name)
         n_other += bool((expected != last).any())
     assert n_other > 0
