@@ -175,7 +175,7 @@ def test_pictures_are_stored_so_large_that_a_window_fills_the_input(crop_max, si
 def test_images_of_floats_are_refused(fitted, grey, y, method):
     gpc = GPC(SMALL) if method == "fit" else fitted
     more = [y] if method == "fit" else []
-    with pytest.raises(InputError, match="Images are uint8 from 0 to 255; got float32"):
+    with pytest.raises(InputError, match="Images must be uint8 from 0 to 255; got float32"):
         getattr(gpc, method)(grey.astype(np.float32) / 255, *more)
 
 
@@ -183,7 +183,7 @@ def test_images_of_floats_are_refused(fitted, grey, y, method):
     "shape", [(8, 8), (4, 8, 6), (4, 6, 8, 3), (4, 3, 8, 6), (4, 8, 8, 4), (4, 8, 8, 1)]
 )
 def test_other_shapes_are_refused(shape):
-    with pytest.raises(InputError, match=r"Images have the shape .* Give paths"):
+    with pytest.raises(InputError, match=r"Images must be square.* Pass paths"):
         as_pixels(np.zeros(shape, dtype=np.uint8))
 
 

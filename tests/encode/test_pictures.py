@@ -175,7 +175,7 @@ def test_an_encoder_that_does_not_exist_is_refused(pictures, torch):
 
 
 def test_a_hub_out_of_reach_is_said(pictures, no_hub):
-    with pytest.raises(InputError, match="could not be had from timm's hub"):
+    with pytest.raises(InputError, match="could not be downloaded from timm's hub"):
         encode_pictures(pictures, "test_vit")
 
 

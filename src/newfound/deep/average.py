@@ -1,4 +1,4 @@
-"""A running mean of the weights: steadier features than those of the last step."""
+"""A running mean of the weights, whose features are steadier than those of the last step."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from torch import Tensor
 class WeightAverage:
     """Exponential mean over the steps of the optimiser, μ ← δₜ·μ + (1-δₜ)·w.
 
-    δₜ = min(δ, (1+t)/(10+t)): over few steps the mean is of the last ones, so that weights that
-    began at random are soon forgotten.
+    δₜ = min(δ, (1+t)/(10+t)): during the first steps the mean covers the latest ones only, so that
+    random initial weights are soon forgotten.
 
     Parameters
     ----------
     weights : dict of str to Tensor
-        The present ones, by reference; tensors of whole numbers are left out.
+        The present weights, by reference; integer tensors are left out.
     decay : float
-        δ, in [0, 1); with 0 the mean is the present weights, and nothing is kept.
+        δ, in [0, 1). With 0 nothing is stored: the mean is the present weights.
     """
 
     def __init__(self, weights: dict[str, Tensor], decay: float) -> None:
@@ -39,7 +39,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def load(self, tensors: dict[str, Tensor]) -> None:
-        """Go on from `tensors` of a checkpoint."""
+        """Restore the mean from the tensors of a checkpoint."""
         for name, mean in self._mean.items():
             mean.copy_(tensors[f"average.{name}"])
         if self._mean:
@@ -47,7 +47,7 @@ class WeightAverage:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Take in the weights after a step."""
+        """Update the mean with the weights after a step."""
         if self._mean:
             decay = min(self._decay, (1 + self._n_steps) / (10 + self._n_steps))
             now = [w.detach() for w in self._now.values()]
@@ -56,7 +56,7 @@ class WeightAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Put the mean in the place of the weights, and the weights back afterwards."""
+        """Use the mean as weights inside a ``with`` block, and restore the weights after it."""
         self.swap()
         try:
             yield
@@ -74,17 +74,17 @@ class WeightAverage:
 
 
 def weights_of_result(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights that a run's result has, from a checkpoint: their mean, where there is one.
+    """The weights of a run's result, from a checkpoint: their mean, if the file has one.
 
     Parameters
     ----------
     tensors : dict of str to Tensor
-        Of the checkpoint.
+        Tensors of the checkpoint.
 
     Returns
     -------
     dict of str to Tensor
-        By their names in the network.
+        Weights by their names in the network.
     """
     prefix = "network."
     return {

@@ -1,4 +1,4 @@
-"""Where the training runs: Lightning Fabric on a CPU, a GPU, several, or several machines."""
+"""Where training runs: Lightning Fabric on a CPU, one or more GPUs, or several machines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from newfound.errors import InputError
 
 
 def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
-    """Open the devices that the settings ask for; under torchrun, join the other processes.
+    """Open the devices of the settings; under torchrun, join the other processes.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
     Returns
     -------
     Fabric
-        Launched.
+        The engine, launched.
     """
     precision: Any = settings.precision
     if precision == "auto":
@@ -60,21 +60,20 @@ def _processes_here() -> int:
 
 
 def share_of(rows: Ints, fabric: Fabric) -> Ints:
-    """The part of a batch that this process works on."""
+    """The rows of a batch that this process works on."""
     return rows[fabric.global_rank :: fabric.world_size]
 
 
 def whole_order(rows: Ints, fabric: Fabric) -> Ints:
-    """A batch in the order in which `gather` puts it together."""
+    """The rows of a batch in the order in which `gather` joins them."""
     return np.concatenate([rows[rank :: fabric.world_size] for rank in range(fabric.world_size)])
 
 
 def gather(part: Tensor, fabric: Fabric, dim: int = 0) -> Tensor:
-    """Put the parts of all processes together along `dim`, with gradients.
+    """Join the parts of all processes along `dim`, with gradients.
 
-    Each process computes the loss of the whole batch. The gradient that comes back to a part is
-    the sum over processes, and the mean that DDP takes over processes makes it the gradient of
-    the one loss.
+    Each process computes the loss of the whole batch. The gradient of a part is the sum over all
+    processes; DDP then takes the mean over processes, which makes it the gradient of one loss.
     """
     if fabric.world_size == 1:
         return part

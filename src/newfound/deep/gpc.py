@@ -29,20 +29,20 @@ class GPC:
     Parameters
     ----------
     settings : Settings, optional
-        All settings; by default those of the paper where it gives them, `Settings.paper()` for
-        its letter.
+        All settings. The defaults follow the paper, with the habits of later work;
+        `Settings.paper()` is the paper to the letter.
     out : path, optional
-        Folder of the run: checkpoints and one line an epoch. Fitted again with the same images
-        and settings, training goes on where it was. By default a temporary folder.
+        Run folder, for checkpoints and one line per epoch. A second `fit` with the same images
+        and settings resumes an interrupted run. By default a temporary folder.
     listener : Listener, optional
-        Told of every batch and epoch.
+        Called after every batch and epoch.
     **changes
         Single settings, such as ``epochs=20``.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n,)
-        Category of each image; labelled ones have their class.
+        Category of each image; labelled images keep their class.
     n_known_, n_novel_, n_components_ : int
         K^l, K^n and K.
     n_novel_interval_ : tuple of float or None
@@ -50,11 +50,11 @@ class GPC:
     classes_, category_names_ : ndarray
         Names of the known classes and of all categories.
     mixture_ : SplitMergeMixture
-        Fitted to the finished features.
+        The mixture, fitted to the finished features.
     trained_ : Trained
         Network, features and history.
     history_ : list of Epoch
-        One for each epoch.
+        One record for each epoch.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class GPC:
         self.listener = listener
 
     def fit(self, X: Images, y: LabelsLike) -> GPC:
-        """Train.
+        """Train on images, and find their categories.
 
         Parameters
         ----------
@@ -119,7 +119,7 @@ class GPC:
         return self.mixture_.predict_proba(self.transform(X))
 
     def _pixels(self, X: Images, folder: Path) -> tuple[npt.NDArray[np.uint8], str]:
-        """Images as the trainer takes them, and their identity."""
+        """Images in the format of the trainer, and their identity."""
         if isinstance(X, np.ndarray) and X.dtype.kind not in "OUS":
             pixels = as_pixels(X)
             return pixels, hashlib.sha256(pixels.tobytes()).hexdigest()[:16]
@@ -129,18 +129,19 @@ class GPC:
             index, reason = cache.skipped[0]
             raise InputError(
                 f"{len(cache.skipped)} of {len(paths)} pictures cannot be read, for instance "
-                f"{paths[index]}: {reason}. Leave them out, or use `newfound train`, which does."
+                f"{paths[index]}: {reason}. Leave them out, or use `newfound train`, which "
+                "skips them."
             )
         return cache.pixels, cache.fingerprint
 
 
 def stored_size(settings: Settings) -> int:
-    """Side at which pictures are stored, so that the largest window fills the network's input."""
+    """Side at which pictures are stored: the largest window then fills the network's input."""
     return round(settings.network.image_size / settings.views.crop_max)
 
 
 def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-    """Images of any usual layout as uint8 (n, 3, s, s).
+    """Convert images of any usual shape to uint8 (n, 3, s, s).
 
     Parameters
     ----------
@@ -149,20 +150,20 @@ def as_pixels(X: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """
     given = X.shape
     if X.dtype != np.uint8:
-        raise InputError(f"Images are uint8 from 0 to 255; got {X.dtype}.")
+        raise InputError(f"Images must be uint8 from 0 to 255; got {X.dtype}.")
     if X.ndim == 3:
         X = np.repeat(X[:, None], 3, axis=1)
     elif X.ndim == 4 and X.shape[3] == 3 and X.shape[1] != 3:
         X = X.transpose(0, 3, 1, 2)
     if X.ndim != 4 or X.shape[1] != 3 or X.shape[2] != X.shape[3]:
         raise InputError(
-            "Images have the shape (n, s, s), (n, s, s, 3) or (n, 3, s, s) and are square; got "
-            f"{given}. Give paths to have them cut to a square."
+            "Images must be square, with the shape (n, s, s), (n, s, s, 3) or (n, 3, s, s); got "
+            f"{given}. Pass paths instead to have pictures cropped to squares."
         )
     return np.ascontiguousarray(X)
 
 
 def _mixture_of(trained: Trained) -> SplitMergeMixture:
     if trained.mixture is None:
-        raise InputError("This method finds no categories; fit a mixture to its features.")
+        raise InputError("This method finds no categories. Fit a mixture to its features.")
     return trained.mixture

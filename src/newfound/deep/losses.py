@@ -1,7 +1,7 @@
 """The losses of the M-step, each a pure function of tensors: Eq. 1, Eq. 2 and their relatives.
 
-All take features of unit length, all return the mean over rows, and all are 0 (with a gradient
-of 0) where there is nothing to compare: no labelled row, a single prototype.
+All take unit-length features and return the mean over rows. All are 0, with a gradient of 0, where
+there is nothing to compare: no labelled row, or a single prototype.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def contrastive_loss(z_a: Tensor, z_b: Tensor, temperature: float) -> Tensor:
     Parameters
     ----------
     z_a, z_b : Tensor of shape (n, d)
-        The two views, row by row of the same images, at unit length.
+        The two views of the same images, row by row, with unit length.
     temperature : float
         τ.
 
@@ -46,9 +46,9 @@ def prototype_loss(
     prototypes : Tensor of shape (K, q)
         μ.
     assigned : Tensor of int, shape (n,), or of float, shape (n, K)
-        s, the prototype of each row, or its shares in all of them.
+        s, the prototype of each row; or its shares in all prototypes.
     temperature : float or Tensor of shape (K,)
-        τ, one for all or one for each prototype.
+        τ, one for all prototypes or one for each.
 
     Returns
     -------
@@ -61,12 +61,12 @@ def prototype_loss(
 def shares_of_other_view(
     v: Tensor, prototypes: Tensor, assigned: Tensor, is_free: Tensor, temperature: float
 ) -> Tensor:
-    """What L_PCL draws the rows of a batch to: unlabelled ones to where their other view is.
+    """Targets of L_PCL: unlabelled rows are drawn to the prototypes of their other view.
 
     Parameters
     ----------
     v : Tensor of shape (2·n, q)
-        Features in the space of the prototypes, all first views before all second ones.
+        Features in the space of the prototypes; all first views come before all second ones.
     prototypes : Tensor of shape (K, q)
         μ.
     assigned : Tensor of int, shape (n,)
@@ -74,7 +74,7 @@ def shares_of_other_view(
     is_free : Tensor of bool, shape (n,)
         Which rows are unlabelled.
     temperature : float
-        τ of the shares, lower than that of the loss, so that they are sharper.
+        τ of the shares; lower than that of the loss, so that the targets are sharper.
 
     Returns
     -------
@@ -91,13 +91,13 @@ def shares_of_other_view(
 def size_loss(
     v: Tensor, prototypes: Tensor, excess: Tensor, is_free: Tensor, temperature: float
 ) -> Tensor:
-    """Draw rows out of components that are too large.
+    """Push rows out of components that are too large.
 
     L_size = Σₖ p̄ₖ·log(Pₖ/πₖ), with p̄ the mean of softmax(v·μ/τ) over the unlabelled rows of the
     batch, P that over all unlabelled rows at the last E-step, and π the expected shares. Its
-    gradient is the one of Σₖ Pₖ·log(Pₖ/πₖ), estimated on the batch. (With p̄ in the place of P
-    it would not be: the few rows of a batch make every class that is there look too large, and
-    a small one most of all.)
+    gradient is that of Σₖ Pₖ·log(Pₖ/πₖ), estimated on the batch. (With p̄ in place of P it would
+    be biased: in a batch of few rows, every class that is present looks too large, and a small
+    class most of all.)
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def size_loss(
         Scalar; 0 without unlabelled rows.
     """
     shares = (v @ prototypes.T / temperature).softmax(dim=1)
-    # labelled rows are weighted, not cut out: the shapes are the same for every batch
+    # labelled rows get the weight 0: cutting them out would change shapes from batch to batch
     return (shares @ excess * is_free).sum() / is_free.sum().clamp(min=1)
 
 
@@ -134,7 +134,7 @@ def supervised_contrastive_loss(
     Parameters
     ----------
     z_a, z_b : Tensor of shape (n, d)
-        The two views at unit length.
+        The two views, with unit length.
     labels : Tensor of int, shape (n,)
         Class of each row; negative where it is unlabelled.
     temperature : float
@@ -149,10 +149,10 @@ def supervised_contrastive_loss(
     views = torch.cat([z_a, z_b])
     labelled = labels >= 0
     itself = torch.eye(len(views), dtype=torch.bool, device=views.device)
-    # unlabelled views are masked, not cut out: the shapes are the same for every batch
+    # unlabelled views are masked: cutting them out would change shapes from batch to batch
     logits = views @ views.T / temperature
     logits = logits.masked_fill(itself | ~labelled, -torch.inf)
-    logits = torch.where(labelled[:, None], logits, 0)  # a row without a class compares nothing
+    logits = torch.where(labelled[:, None], logits, 0)  # not -inf alone, if no row is labelled
     same = (labels[:, None] == labels) & labelled & ~itself
     log_share = logits - logits.logsumexp(dim=1, keepdim=True)
     per_view = -torch.where(same, log_share, 0).sum(dim=1) / same.sum(dim=1).clamp(min=1)

@@ -1,4 +1,4 @@
-"""What is learnt: a head and a loss. GPC's own is here; others take its place in the same loop."""
+"""What is learnt: a head and a loss. The paper's is here; others can replace it in the loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from newfound.mixture.counting.count import CategoryCount
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch as a method sees it; views stand in the first dimension.
+    """One batch, as a method gets it; the first dimension of `z` and `h` is the view.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Batch:
     assigned : Tensor of int, shape (n,)
         Component of each row in the last E-step.
     prototypes : Prototypes or None
-        Of the last E-step; None for a method that has none.
+        Prototypes of the last E-step; None for a method that has none.
     epoch : int
-        t, from 0.
+        t, counted from 0.
     """
 
     z: Tensor
@@ -54,20 +54,20 @@ class Batch:
 
 
 class Method(ABC):
-    """A way to learn a representation, to be plugged into `newfound.deep.trainer.train`.
+    """A way to learn a representation, for `newfound.deep.trainer.train`.
 
     Attributes
     ----------
     settings : Settings
-        Of the loop: temperatures, weights, warm-up, head.
+        All settings: temperatures, weights, warm-up, E-step.
     uses_prototypes : bool
         Whether an E-step comes before each epoch.
     ends_with_mixture : bool
-        Whether, with E-steps, a mixture is fitted to the finished features.
+        Whether a mixture is fitted to the finished features, if there are E-steps.
     averages_weights : bool
-        Whether E-steps and result use the running mean of the weights.
+        Whether the E-step and the result use the running mean of the weights.
     expects_sizes : bool
-        Whether the E-step gives components the sizes to be expected, if ``size_weight`` says so.
+        Whether the E-step gives components their expected sizes, unless ``size_weight`` is 0.
     """
 
     uses_prototypes: bool = False
@@ -80,11 +80,11 @@ class Method(ABC):
 
     @abstractmethod
     def head(self, n_features: int) -> nn.Module:
-        """From features to what `loss` takes."""
+        """The module from features to what `loss` takes."""
 
     @abstractmethod
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar to minimise, over the global batch."""
+        """The scalar to minimise, over the batch of all processes."""
 
     def partition(
         self,
@@ -96,23 +96,23 @@ class Method(ABC):
         seed: int,
         count: CategoryCount | None,
     ) -> Clusters:
-        """The E-step's partition, by default the mixture's; see `find_clusters`."""
+        """The partition of an E-step, by default that of the mixture; see `find_clusters`."""
         return find_clusters(X, codes, labels, self.settings.estep, Round(moves, seed, count))
 
 
 class PrototypicalContrast(Method):
-    """L = L_CL + λ(t)·(L_PCL + w·L_size), with the field's supervised term as a share of L_CL."""
+    """L = L_CL + λ(t)·(L_PCL + w·L_size), where L_CL may have a supervised share."""
 
     uses_prototypes = True
     averages_weights = True
     expects_sizes = True
 
     def head(self, n_features: int) -> nn.Module:
-        """MLP, or nothing as in the paper."""
+        """An MLP, or nothing as in the paper."""
         return ProjectionHead(n_features) if self.settings.losses.projection_head else nn.Identity()
 
     def loss(self, batch: Batch) -> Tensor:
-        """Eq. 3, both views by turns."""
+        """Eq. 3, with each view once as the anchor."""
         loss = mixed_contrast(batch.h, batch.codes, self.settings.losses)
         weight = self.settings.losses.prototype_weight
         weight *= pcl_weight(batch.epoch, self.settings.losses.warmup_epochs)
@@ -135,7 +135,7 @@ class Contrast(Method):
     """Contrastive learning alone: pretraining, and the representation of Vaze's GCD."""
 
     def head(self, n_features: int) -> nn.Module:
-        """MLP, or nothing."""
+        """An MLP, or nothing."""
         return ProjectionHead(n_features) if self.settings.losses.projection_head else nn.Identity()
 
     def loss(self, batch: Batch) -> Tensor:
@@ -153,7 +153,7 @@ def mixed_contrast(h: Tensor, codes: Tensor, settings: LossSettings) -> Tensor:
     codes : Tensor of int, shape (n,)
         Known class of each row or -1.
     settings : LossSettings
-        w and the temperatures.
+        w (``supervised_weight``) and the temperatures.
 
     Returns
     -------

@@ -1,6 +1,6 @@
-"""Self-supervised pretraining on the images at hand alone: the paper's "Target" rows.
+"""Self-supervised pretraining on the user's own images: the paper's "Target" rows.
 
-InfoNCE (SimCLR) in the same loop, with the same checkpoints; labels are not read.
+It minimises InfoNCE (SimCLR) in the same loop, with the same checkpoints. Labels are not read.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def pretrain(
     settings : Settings
         `Settings.pretraining()` is a good start for small images.
     folder : Path
-        Of the run.
+        Run folder. An interrupted run in it is resumed.
     fingerprint : str, default=""
-        Identity of the images.
+        Identity of the images, compared when a run is resumed.
     listener : Listener, optional
-        Told of every batch and epoch.
+        Called after every batch and epoch.
     fabric : Fabric, optional
-        The engine, if it was started already.
+        The engine, if it is running already.
 
     Returns
     -------

@@ -1,6 +1,7 @@
-"""The E-step without moves, on the device: the same components in new features.
+"""The E-step without moves, on the device: rows are reassigned to the same components.
 
-What `Projection` and `nearest_labels` do for the mixture, in products of whole chunks of rows.
+It computes what `Projection` and `nearest_labels` compute for the mixture, as matrix products of
+whole chunks of rows, which a GPU does fast.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def fit_projection(x: Tensor, codes: Tensor, *, whiten: bool) -> Projection:
     Returns
     -------
     Projection
-        With n_directions = d.
+        A projection with n_directions = d.
     """
     mean = _sum(x, lambda rows: rows.sum(dim=0)) / len(x)
     covariance = _sum(x, lambda rows: (rows - mean).T @ (rows - mean)) / len(x)
@@ -50,7 +51,7 @@ def fit_projection(x: Tensor, codes: Tensor, *, whiten: bool) -> Projection:
 
 
 def project(x: Tensor, projection: Projection) -> Tensor:
-    """Unit-length rows in the space of a projection, at unit length, in the precision of x."""
+    """Project unit-length rows, and scale them to unit length, in the precision of x."""
     parts = [projection.mean_, projection.directions]
     mean, matrix = (torch.from_numpy(np.ascontiguousarray(a)).to(x.device) for a in parts)
     projected = []
@@ -75,16 +76,16 @@ def nearest_rounds(v: Tensor, codes: Tensor, labels: Tensor, n_known: int, n_rou
     n_known : int
         K^l.
     n_rounds : int
-        At most.
+        Largest number of rounds.
 
     Returns
     -------
     Tensor of int, shape (n,)
-        Component of each row; labelled rows stay.
+        Component of each row; labelled rows keep theirs.
     """
     n_components = max(int(labels.max()) + 1, n_known)
     is_free = codes == UNLABELLED
-    # the mean of the labelled rows of a known class, of all rows of a novel one
+    # a known class: mean of its labelled rows; a novel category: mean of all its rows
     prototypes, _ = _means(v, labels, ~is_free | (labels >= n_known), n_components)
     for _ in range(n_rounds):
         lengths = prototypes.square().sum(dim=1)
@@ -103,13 +104,13 @@ def nearest_rounds(v: Tensor, codes: Tensor, labels: Tensor, n_known: int, n_rou
 
 
 def on_device(X: Floats | Ints) -> Tensor:
-    """An array as a tensor on the GPU, where there is one that computes in float64."""
+    """An array as a tensor, on the GPU if there is one."""
     tensor = torch.from_numpy(np.ascontiguousarray(X))
     return tensor.cuda() if torch.cuda.is_available() else tensor
 
 
 def _sum(x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
-    """Σ over chunks of rows, in float64."""
+    """Sum of `part` over chunks of rows, in float64."""
     first, *others = torch.split(x, _CHUNK)
     total = part(first.double())
     for rows in others:
@@ -118,7 +119,7 @@ def _sum(x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:
 
 
 def _means(v: Tensor, labels: Tensor, counts: Tensor, n_components: int) -> tuple[Tensor, Tensor]:
-    """Mean of the rows of each component that count, (K, q), and their numbers, (K,)."""
+    """Means (K, q) and numbers (K,) of the rows of each component, where `counts` is true."""
     sums = v.new_zeros(n_components, v.shape[1])
     numbers = v.new_zeros(n_components)
     for rows, own, weight in zip(
@@ -127,7 +128,7 @@ def _means(v: Tensor, labels: Tensor, counts: Tensor, n_components: int) -> tupl
         torch.split(counts, _CHUNK),
         strict=True,
     ):
-        # a product, not atomic additions: the same sum every time
+        # a product, not atomic additions, whose order and last bits would vary
         shares = functional.one_hot(own, n_components).to(v.dtype) * weight[:, None]
         sums += shares.T @ rows
         numbers += shares.sum(dim=0)

@@ -1,4 +1,4 @@
-"""Categories of the sizes that may be expected: a soft assignment in place of the nearest one."""
+"""A partition with expected sizes: optimal transport in place of the nearest prototype."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from newfound.labels import UNLABELLED
 from newfound.mixture.sizes import SOFTNESS, expected_sizes
 
 _N_ROUNDS, _N_SCALINGS = 8, 10
-#: Rows times components of which the cost is held at a time.
+#: Largest number of costs (rows times components) in memory at a time.
 _CHUNK_ENTRIES = 1 << 26
 
 
 def fit_expected_sizes(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
-    """Re-assign unlabelled rows so that components get the sizes to be expected.
+    """Reassign unlabelled rows so that components get their expected sizes.
 
-    By turns the plan R = argmin Σ R·(d² + ε·log R) with rows that sum to 1 and columns that sum to
-    `expected_sizes` (Sinkhorn), and the novel prototypes as means weighted by it. Each row then
-    goes where most of it is.
+    Two steps alternate: the plan R = argmin Σ R·(d² + ε·log R), whose rows sum to 1 and whose
+    columns sum to the expected sizes (Sinkhorn); and the novel prototypes, as means weighted by R.
+    In the end each row goes to the component with its largest share.
 
     Parameters
     ----------
     clusters : Clusters
-        The partition to begin with.
+        The partition to start from.
     codes : ndarray of shape (n,)
         Known class of each row or -1.
     device : torch.device
-        Where to compute.
+        Device to compute on.
 
     Returns
     -------
     Clusters
-        The new partition (or the old one, if a component would be left without rows), with
-        `sizes`.
+        The new partition with its expected `sizes`; or the old partition, if a component would
+        be left without rows.
     """
     n_known, free = clusters.n_known, np.flatnonzero(codes == UNLABELLED)
     if n_known == 0 or len(free) == 0:
@@ -58,7 +58,7 @@ def fit_expected_sizes(clusters: Clusters, codes: Ints, device: torch.device) ->
         return (torch.cdist(rows, prototypes).square() for rows in chunks)
 
     for _ in range(_N_ROUNDS):
-        # that of a single chunk is kept, that of many is computed again
+        # costs of a single chunk are kept; those of many chunks are computed again
         kept = list(costs()) if len(chunks) == 1 else None
         nearest, sums, totals = [], torch.zeros_like(prototypes), torch.zeros_like(sizes)
         plans = transport_plan(lambda: kept or costs(), sizes, SOFTNESS)  # noqa: B023
@@ -77,21 +77,21 @@ def fit_expected_sizes(clusters: Clusters, codes: Ints, device: torch.device) ->
 def transport_plan(
     costs: Callable[[], Iterable[Tensor]], sizes: Tensor, softness: float
 ) -> Iterator[Tensor]:
-    """The entropic transport plan, chunk by chunk: rows sum to 1, columns to `sizes`.
+    """The entropic transport plan, chunk by chunk: rows sum to 1, columns sum to `sizes`.
 
     Parameters
     ----------
     costs : callable
-        Gives, whenever it is called, the same chunks (rows, K) of the cost of a row in a column.
+        Returns the same chunks each time: cost of each row in each column, shape (rows, K).
     sizes : Tensor of shape (K,)
-        Their sum is the number of all rows.
+        Sum of each column; together the number of all rows.
     softness : float
         ε.
 
     Yields
     ------
     Tensor of shape (rows, K)
-        A chunk of the plan after a few scalings, the last one of the columns.
+        A chunk of the plan after a few scalings; the columns are scaled last.
     """
 
     def log_shares(cost: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ def test_one_view_is_refused(backbone, digits, fabric):
 
 def test_views_that_do_not_fit_are_refused(backbone, digits, fabric, monkeypatch):
     monkeypatch.setattr(view_pairs, "free_memory", lambda device: 4096)
-    with pytest.raises(InputError, match="4 stored views take"):
+    with pytest.raises(InputError, match="4 stored views need"):
         store(backbone, digits, fabric)
 
 

@@ -1,4 +1,4 @@
-"""Stored images to the device: all at once where they fit, else batch by batch, one ahead."""
+"""Stored images on their way to the device: all at once if they fit, else batch by batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from newfound.arrays import Ints
 
-#: Images stay on the device if they take no more than this share of its free memory.
+#: Images stay on the device if they need no more than this share of its free memory.
 _SHARE_OF_MEMORY = 0.25
 
 
@@ -25,7 +25,7 @@ class Feed:
     pixels : ndarray of uint8, shape (n, 3, s, s)
         Stored images; may be memory-mapped.
     device : torch.device
-        Where they are wanted.
+        Device of the tensors.
     """
 
     def __init__(self, pixels: npt.NDArray[np.uint8], device: torch.device) -> None:
@@ -36,7 +36,7 @@ class Feed:
             free, _ = torch.cuda.mem_get_info(device)
             if pixels.nbytes <= _SHARE_OF_MEMORY * free:
                 with warnings.catch_warnings():
-                    # decoded pictures are read-only, and only read here
+                    # decoded pictures are read-only, and nothing here writes to them
                     warnings.filterwarnings("ignore", "The given NumPy array is not writable")
                     self._resident = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
 
@@ -50,7 +50,7 @@ class Feed:
         return self._to_device(self._read(indices))
 
     def batches(self, all_indices: Iterable[Ints]) -> Iterator[Tensor]:
-        """Images of one batch after the other; the next is read while one is worked on."""
+        """Yield the images of each batch; the next batch is read while this one is used."""
         if self._resident is not None:
             yield from (self.rows(indices) for indices in all_indices)
             return

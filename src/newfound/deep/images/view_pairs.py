@@ -1,8 +1,8 @@
-"""Two views of each image of a batch, as the network takes them: drawn anew, or from a store.
+"""Two views of each image of a batch: new ones in every epoch, or from a store.
 
-Where only the last block or stage is trained, nearly all of an epoch goes into the frozen part,
-which gives the same output for the same view every time. The store puts a few random views of
-each image through it before training; a batch then takes two of them for each of its images.
+If only the last block or stage is trained, most of an epoch's time goes into the frozen part, which
+always gives the same output for the same view. The store passes a few random views of each image
+through the frozen part once; a batch then takes two of them for each image.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FreshViews:
     fabric : Fabric
         The engine; each process works on its share of a batch.
     seed : int
-        Of the draws, together with epoch and batch.
+        Seed of the draws, together with epoch and batch.
     """
 
     past_frozen_part = False
@@ -44,14 +44,14 @@ class FreshViews:
         self._views, self._feed, self._fabric, self._seed = views, feed, fabric, seed
 
     def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
-        """Views of one batch after the other, (2·m, 3, s, s): all first ones, then all second.
+        """Yield the views of each batch, (2·m, 3, s, s): all first views, then all second ones.
 
         Parameters
         ----------
         rows : ndarray of shape (n_batches, n)
             Images of the whole batches.
         epoch : int
-            What the draws are keyed by.
+            Epoch that the draws are made for.
         """
         mine = share_of(np.arange(rows.shape[1]), self._fabric)
         for i, images in enumerate(self._feed.batches(rows[:, mine])):
@@ -63,22 +63,22 @@ class FreshViews:
 
 
 class StoredViews:
-    """A few random views of every image, behind the frozen part.
+    """A few random views of every image, as the outputs of the frozen part.
 
     Parameters
     ----------
     backbone : Backbone
-        With a frozen part.
+        A network with a frozen part.
     views : Views
         How a view is made.
     feed : Feed
         The images.
     fabric : Fabric
-        The engine; each process keeps the views of all images.
+        The engine; each process stores the views of all images.
     n_views : int
         Views of each image, at least 2.
     seed : int
-        Of the views, and of the choice among them.
+        Seed of the views, and of the choice among them.
     """
 
     past_frozen_part = True
@@ -94,11 +94,11 @@ class StoredViews:
         seed: int,
     ) -> None:
         if n_views < 2:
-            raise InputError(f"n_stored_views is 0, or at least 2; got {n_views}.")
+            raise InputError(f"n_stored_views must be 0, or at least 2; got {n_views}.")
         if not backbone.is_split:
             raise InputError(
-                f"n_stored_views={n_views} needs a network of which a part is frozen; all of "
-                f"{backbone.name} is trained, or its parts cannot be told. Set n_stored_views=0."
+                f"n_stored_views={n_views} needs a network with a frozen part. All of "
+                f"{backbone.name} is trained, or its parts are not known. Set n_stored_views=0."
             )
         self._fabric, self._n_views, self._seed = fabric, n_views, seed
         chunk = CHUNK.get(fabric.device.type, 64)
@@ -120,16 +120,16 @@ class StoredViews:
         self._inputs = stored
 
     def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
-        """Inputs of the trained part of one batch after the other, (2·m, ...).
+        """Yield the inputs of the trained part for each batch, (2·m, ...).
 
         Parameters
         ----------
         rows : ndarray of shape (n_batches, n)
             Images of the whole batches.
         epoch : int
-            What the choice of views is keyed by.
+            Epoch that the views are chosen for.
         """
-        rng = np.random.default_rng([self._seed, epoch, 1])  # another one than for batches
+        rng = np.random.default_rng([self._seed, epoch, 1])  # 1: apart from the batches
         first = rng.integers(self._n_views, size=rows.shape)
         second = (first + rng.integers(1, self._n_views, size=rows.shape)) % self._n_views
         mine = share_of(np.arange(rows.shape[1]), self._fabric)
@@ -150,7 +150,7 @@ def _check_room(first: Tensor, n_images: int, n_views: int) -> None:
     room = SHARE_OF_MEMORY * free_memory(first.device)
     if need > room:
         raise InputError(
-            f"{n_views} stored views take {need / 2**30:.1f} GiB, more than the "
+            f"{n_views} stored views need {need / 2**30:.1f} GiB, more than the "
             f"{room / 2**30:.1f} GiB to spare. Set n_stored_views lower, or 0 to draw new views "
             "in every epoch."
         )

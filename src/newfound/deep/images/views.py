@@ -1,8 +1,8 @@
-"""Two random views of each image, drawn for a whole batch at once on the device.
+"""Random views of images, made for a whole batch at once on the device.
 
-torchvision's transforms give one draw to all images of a tensor; here every image has its own
-window and colours. Geometry is one affine map an image (a window, turned and mirrored, sampled
-by bicubic interpolation), colour is one affine map of RGB.
+torchvision's transforms apply one draw to all images of a tensor; here every image has its own
+window and colours. The geometry of a view is one affine map (a window, rotated and mirrored,
+sampled with bicubic interpolation); its colour is one affine map of RGB.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Weights of red, green and blue in a grey value.
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
-#: Random numbers that one view takes.
+#: Random numbers that one view needs.
 _N_DRAWS = 11
 
 
@@ -37,19 +37,19 @@ class Views:
     image_size : int
         Height and width of a view in pixels.
     mean, std : tuple of float
-        Per channel, what the network was trained with.
+        Mean and standard deviation of each channel that the network was trained with.
     crop_min, crop_max : float
-        Side of the window as a share of the image's side; if they differ, the aspect ratio of the
-        window varies between 3/4 and 4/3 too.
+        Side of the window as a share of the image's side. If they differ, the aspect ratio of the
+        window varies as well, between 3/4 and 4/3.
     padding : float
-        How far the window may reach over the border, as a share of the side; black outside.
+        How far the window may reach over the border, as a share of the side; outside is black.
     flip : bool
         Mirror half of the views left to right.
     rotation : float
-        Largest turn in degrees, to either side.
+        Largest rotation in degrees, to either side.
     color_jitter : float
-        Strength of changes in brightness, contrast, saturation (0.8 of it) and hue (0.2), made in
-        four of five views; with any, one view in five is grey. 0: colours stay.
+        Strength of colour changes: 0.8 of it for brightness, contrast and saturation, 0.2 for
+        hue. Four views in five are changed, and one in five is grey. With 0 colours stay.
     """
 
     image_size: int
@@ -63,7 +63,7 @@ class Views:
     color_jitter: float = 0.0
 
     def random(self, images: Tensor, draws: Floats) -> Tensor:
-        """Random view of each image.
+        """A random view of each image.
 
         Parameters
         ----------
@@ -89,13 +89,13 @@ class Views:
         return self._normalise(views)
 
     def centre(self, images: Tensor) -> Tensor:
-        """The view that features are taken from: the middle of each image, as it is."""
+        """The view for features: the middle of each image, unchanged."""
         window = torch.zeros(len(images), 2, 3, device=images.device)
         window[:, 0, 0] = window[:, 1, 1] = self.crop_max
         return self._normalise(self._sample(images, window))
 
     def _sample(self, images: Tensor, windows: Tensor) -> Tensor:
-        """Values between 0 and 1 inside the windows."""
+        """Pixels inside the windows, between 0 and 1."""
         shape = [len(images), 3, self.image_size, self.image_size]
         grid = functional.affine_grid(windows, shape, align_corners=False)
         sampled = functional.grid_sample(
@@ -110,12 +110,12 @@ class Views:
 
 
 def views_for(backbone: Backbone, settings: ViewSettings) -> Views:
-    """The views that the settings ask for, in the size and the colours of a network.
+    """Views with the windows of the settings, and with the size and colours of a network.
 
     Parameters
     ----------
     backbone : Backbone
-        Whose input they are.
+        The network that takes them.
     settings : ViewSettings
         Windows and colours.
 
@@ -128,7 +128,7 @@ def views_for(backbone: Backbone, settings: ViewSettings) -> Views:
 
 
 def _put(values: Floats, device: torch.device) -> Tensor:
-    """To the device, without waiting for what it is busy with."""
+    """Copy to the device, without waiting for its pending work."""
     return torch.from_numpy(values).to(device, non_blocking=True)
 
 
@@ -149,7 +149,7 @@ def _windows(views: Views, draws: Floats, stored_size: int) -> Floats:
     for u, extent in ((u_x, width), (u_y, height)):
         least, most = -views.padding, 1 - extent + views.padding
         offset = least + u * (most - least)
-        # a window that is only moved, not scaled, keeps the pixels as they are
+        # whole pixels: a window that is moved, but not scaled, then needs no interpolation
         offset = np.clip(np.round(offset * stored_size) / stored_size, least, most)
         centres.append(2 * offset + extent - 1)
     mirror = np.where(views.flip & (u_flip < 0.5), -1.0, 1.0)
@@ -166,7 +166,7 @@ def _colours(strength: float, draws: Floats) -> tuple[Floats, Floats]:
     """Matrices of RGB (n, 3, 3) and contrasts (n,): x → contrast · M x + (1 - contrast) · grey."""
     u_bright, u_contrast, u_saturation, u_hue, u_which = draws[:, 6:].T
     changed = u_which < 0.8
-    # of the same number: which views are changed and which are grey are independent
+    # from the same number, rescaled: being changed and being grey are independent
     grey = np.where(changed, u_which / 0.8, (u_which - 0.8) / 0.2) < 0.2
 
     def factor(u: Floats) -> Floats:

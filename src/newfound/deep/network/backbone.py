@@ -1,8 +1,8 @@
 """The network that turns images into features, in two parts: a frozen one and a trained one.
 
 The paper trains the last block of a DINO ViT-B/16 and reads its class token. Here any timm network
-will do: its last block (transformers) or stage (convolutional networks) is trained, together with
-what follows it, and all that is before stays as it came, so that its outputs can be kept.
+works: its last block (transformers) or stage (convolutional networks) is trained, together with
+what follows it. Everything before stays frozen, so its outputs can be stored.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Backbone(nn.Module):
     network : nn.Module
         A timm network without classifier (``num_classes=0``).
     name : str
-        What it is called in timm.
+        Its name in timm.
     image_size : int
-        Side s of the square images it will get.
+        Side s of the square images.
     trainable : {"last", "all"}
         Train the last block or stage and what follows it, or everything.
 
@@ -41,16 +41,16 @@ class Backbone(nn.Module):
     n_features : int
         Length d of a feature.
     mean, std : tuple of 3 floats
-        What images in [0, 1] are normalised with, per channel.
+        Mean and standard deviation of each channel, for images in [0, 1].
     trainable : {"last", "all"}
-        What is trained: "all" also when the last part of the network could not be told.
+        What is trained. It is "all" also if the last part of the network was not found.
 
     Notes
     -----
-    The frozen part has no gradients and stays in evaluation mode whatever `train` is told, so that
-    its batch statistics and outputs do not move. A network whose forward pass is more than a chain
-    of its parts has a `before` that does nothing: its features are the same and the same part is
-    trained, but the frozen part has to be run again each time.
+    The frozen part has no gradients. It stays in evaluation mode even after `train`, so that its
+    batch statistics and outputs do not change. If the forward pass of a network is more than a
+    chain of its parts, `before` does nothing: features and the trained part are the same, but the
+    frozen part runs again each time.
     """
 
     mean: tuple[float, float, float]
@@ -76,7 +76,7 @@ class Backbone(nn.Module):
 
     @property
     def is_split(self) -> bool:
-        """Whether there is a frozen part that `before` runs: if not, it returns its images."""
+        """Whether `before` runs a frozen part; if not, it returns its images."""
         return self._cut is not None and bool(self._cut.before)
 
     def before(self, images: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class Backbone(nn.Module):
         Returns
         -------
         Tensor of shape (n, ...)
-            Inputs of the trained part; the images themselves when everything is trained.
+            Inputs of the trained part; the images themselves if everything is trained.
         """
         if self._cut is None:
             return images
@@ -100,7 +100,7 @@ class Backbone(nn.Module):
         return images
 
     def map(self, inputs: Tensor) -> Tensor:
-        """Run the trained part up to where it is pooled.
+        """Run the trained part up to the pooling.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class Backbone(nn.Module):
         Returns
         -------
         Tensor of shape (n, C, h, w), (n, h, w, C) or (n, T, C)
-            The map of a CNN, with the channels where the network has them, or all tokens.
+            The map of a CNN, with channels in the network's own order, or all tokens.
         """
         if self._cut is not None and self.is_split:
             for step in self._cut.after:
@@ -120,7 +120,7 @@ class Backbone(nn.Module):
         return features
 
     def pool(self, map: Tensor) -> Tensor:
-        """One feature for each image from what `map` returned.
+        """Pool what `map` returned to one feature per image.
 
         Parameters
         ----------
@@ -136,7 +136,7 @@ class Backbone(nn.Module):
         return features
 
     def locations(self, map: Tensor) -> Tensor:
-        """What `map` returned, place by place, the same for every family of networks.
+        """What `map` returned, place by place, in one layout for all kinds of networks.
 
         Parameters
         ----------
@@ -146,8 +146,8 @@ class Backbone(nn.Module):
         Returns
         -------
         Tensor of shape (n, L, C)
-            A vector for each place of the picture; without tokens that stand for no place, such
-            as the class token.
+            A vector for each place of the picture, without tokens that have no place, such as the
+            class token.
         """
         if map.ndim == 3:
             return map[:, getattr(self.network, "num_prefix_tokens", 0) :]
@@ -175,7 +175,7 @@ class Backbone(nn.Module):
         return self.after(self.before(images))
 
     def train(self, mode: bool = True) -> Backbone:
-        """Put the trained part into training mode, and only that.
+        """Put the trained part, and only that, into training mode.
 
         Parameters
         ----------
@@ -197,8 +197,8 @@ class Backbone(nn.Module):
     def _train_everything(self) -> None:
         if self.trainable == "last":
             warnings.warn(
-                f"The last block or stage of {self.name} cannot be told: everything is trained, "
-                "with trainable='all'. That takes more time and forgets more of the weights.",
+                f"The last block or stage of {self.name} was not found. Everything is trained, as "
+                "with trainable='all'. That takes longer and changes all pretrained weights.",
                 DiscoveryWarning,
                 stacklevel=4,
             )
@@ -211,8 +211,8 @@ class Backbone(nn.Module):
             part.requires_grad_(True)
 
     def _probe(self) -> None:
-        """One image through the network: the width of a feature, and whether the cut is right."""
-        generator = torch.Generator().manual_seed(0)  # leaves the global one as it is
+        """Pass one image through the network, for the width of a feature and to check the cut."""
+        generator = torch.Generator().manual_seed(0)  # the global generator must not move
         image = torch.randn(1, 3, self.image_size, self.image_size, generator=generator)
         self.eval()
         with torch.no_grad():
@@ -220,9 +220,9 @@ class Backbone(nn.Module):
                 whole = self.network.forward_head(
                     self.network.forward_features(image), pre_logits=True
                 )
-            except Exception as error:  # timm's networks say it each in their own way
+            except Exception as error:  # timm's networks raise different errors
                 raise InputError(
-                    f"{self.name} cannot take images of {self.image_size} × {self.image_size} px "
+                    f"{self.name} does not take images of {self.image_size} × {self.image_size} px "
                     f"({error}). Pass another image_size (--image-size), such as 224."
                 ) from error
             self.n_features: int = whole.shape[1]
@@ -234,7 +234,7 @@ class Backbone(nn.Module):
         """Whether the two parts, one after the other, give what the whole gives."""
         try:
             parts = self(image)
-        except Exception:  # no chain: a part wants more than the output of the one before
+        except Exception:  # not a chain: a part needs more than the output of the one before
             return False
         return parts.shape == whole.shape and torch.allclose(parts, whole, rtol=1e-4, atol=1e-6)
 
@@ -246,7 +246,7 @@ def load_backbone(
     image_size: int = 224,
     trainable: Trainable | None = None,
 ) -> Backbone:
-    """A timm network with weights, ready to be trained in part or as a whole.
+    """Load a timm network with weights, to be trained in part or as a whole.
 
     Parameters
     ----------
@@ -256,11 +256,11 @@ def load_backbone(
         Where weights come from: ``"hub"`` (timm's hub, downloaded once), ``"offline"`` (a pip
         package of the extra ``offline``; EfficientNet-lite0, 1 and 2), ``"random"`` (drawn from
         torch's global generator), or the path of a file: safetensors, or a state dict saved by
-        torch, of which only tensors are read. A classifier in the file is ignored.
+        torch. Only tensors are read from a file, and a classifier in it is ignored.
     image_size : int
-        Side of the square images. Transformers are built for it. A ResNet with random weights
-        gets the stem of the CIFAR ResNets up to 64 px: a first convolution of 3 × 3 with stride 1
-        and no max-pooling; one from a file, if the file has that convolution.
+        Side of the square images. Transformers are built for this size. Up to 64 px, a ResNet with
+        random weights has the stem of the CIFAR ResNets: a first convolution of 3 × 3 with stride
+        1, and no max-pooling. So has a ResNet from a file that contains such a convolution.
     trainable : {"last", "all"}, optional
         What is trained. By default everything if the weights are random, else the last block
         (transformers) or stage (CNNs), with the layers that follow it.
@@ -273,7 +273,7 @@ def load_backbone(
     Raises
     ------
     InputError
-        If the model is not known, its weights cannot be had or do not fit, or it cannot take
+        If the model is unknown, its weights are not available or do not fit, or it does not take
         images of this size.
     MissingExtraError
         If packages are missing; the message has the pip command.
@@ -303,12 +303,12 @@ def backbone_for(settings: NetworkSettings) -> Backbone:
 
 
 def load_encoder(model: str, weights: str) -> Backbone:
-    """A backbone for features as they are: at its own image size, on the GPU if there is one.
+    """Load a backbone for features without training, on the GPU if there is one.
 
     Parameters
     ----------
     model, weights : str
-        As for `load_backbone`.
+        As for `load_backbone`; the image size is the model's own.
 
     Returns
     -------
@@ -321,6 +321,6 @@ def load_encoder(model: str, weights: str) -> Backbone:
 
 
 def _three(values: Any) -> tuple[float, float, float]:
-    """A value per channel; 0.5 where the network comes without."""
+    """One value per channel; 0.5 if the network does not say."""
     red, green, blue = values if values is not None else (0.5, 0.5, 0.5)
     return float(red), float(green), float(blue)

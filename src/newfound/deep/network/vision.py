@@ -1,9 +1,9 @@
-"""The door to timm and torchvision: the one place where they are imported.
+"""The only place that imports timm and torchvision.
 
-The wheels of torchvision on the package index are built for CUDA. Beside a CPU build of torch
-their compiled operators do not load, and ``import torchvision``, hence ``import timm``, fails with
-"operator torchvision::nms does not exist". Nothing here uses these operators: with their two
-schemas declared, everything but ``torchvision.io`` and the box operators works.
+The torchvision wheels on the package index are built for CUDA. With a CPU build of torch their
+compiled operators do not load, and ``import torchvision`` (and with it ``import timm``) fails with
+"operator torchvision::nms does not exist". Nothing here uses these operators. Once their two
+schemas are declared, everything works but ``torchvision.io`` and the box operators.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SCHEMA = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
 
 
 def _import_torchvision() -> ModuleType:
-    """Import torchvision, declaring its operators if its compiled part did not."""
+    """Import torchvision; declare its operators if its compiled part did not load."""
     try:
         return require("torchvision", "train")
     except RuntimeError as error:
@@ -28,7 +28,7 @@ def _import_torchvision() -> ModuleType:
 
 
 def _declare_operators() -> None:
-    """Declare those operators that are not there yet; a second call finds them all."""
+    """Declare the operators that do not exist yet."""
     torch = require("torch", "train")
     for name in _OPERATORS:
         if not hasattr(torch.ops.torchvision, name):

