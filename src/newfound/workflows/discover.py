@@ -89,15 +89,26 @@ def discover(
         raise InputError("`settings` are for training; pass train=True with them.")
     if train:
         return _discover_by_training(source, labels, out, (settings, encoder), job)
+    return _discover_on_frozen_features(source, labels, out, encoder, job)
+
+
+def _discover_on_frozen_features(
+    source: Source,
+    labels: Path | str | None,
+    out: Path | str | None,
+    encoder: str,
+    job: Job,
+) -> Result:
+    """Encode the items once, and fit the mixture to the features."""
     with job.timed("read"):
         collection = read_source(source, labels)
     check_discoverable(collection)
-    check_number(collection, n_categories)
+    check_number(collection, job.n_categories)
     with _run_folder(out, collection) as folder:
         items = encode_items(collection, encoder, folder and folder / "cache", job)
         fitted = fit_mixture(items, job)
         line = _command_line(source, labels, out, items, job)
-        request = Request(n_categories=n_categories, rehearse=rehearse)
+        request = Request(n_categories=job.n_categories, rehearse=job.rehearse)
         facts = facts_of(job, fitted, items, request, ("discover", line))
         result = result_from(
             items.collection, items.features, fitted.mixture, facts, encoder=items.encoder

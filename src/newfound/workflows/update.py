@@ -63,12 +63,8 @@ def update(
         if out is None:
             locks.enter_context(reopen_run(run))
         old = read_result(run)
-        record = old.record
-        job = Job(
-            record.seed or 0,
-            rehearse=record.rehearsal is not None,
-            progress=progress or no_progress,
-        )
+        was_rehearsed = old.record.rehearsal is not None
+        job = Job(old.record.seed or 0, rehearse=was_rehearsed, progress=progress or no_progress)
         with job.timed("read"):
             collection = read_source(more, labels)
         merged = merge_items(old, encode_like(old, run, collection, job))
@@ -77,23 +73,28 @@ def update(
         if out is not None:
             check_outside(target, merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
-        fitted, names = _refit(old, merged, job)
-        items = EncodedItems(merged.collection, merged.features, old.encoder)
-        line = _command_line(run, more, labels, out)
-        facts = facts_of(job, fitted, items, record.settings, ("update", line))
-        result = result_from(
-            merged.collection,
-            merged.features,
-            fitted.mixture,
-            replace(facts, last_id=record.last_id, encoder=record.encoder),
-            names=names,
-            encoder=old.encoder,
-        )
+        result = _updated_result(old, merged, job, _command_line(run, more, labels, out))
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
         write_result(result, target, changes=changes.as_dict())
         record_start(target, command="update", data=data)
     return result, changes
+
+
+def _updated_result(old: Result, merged: MergedItems, job: Job, line: str | None) -> Result:
+    """The result of all items, with the names and the settings of the old one."""
+    record = old.record
+    fitted, names = _refit(old, merged, job)
+    items = EncodedItems(merged.collection, merged.features, old.encoder)
+    facts = facts_of(job, fitted, items, record.settings, ("update", line))
+    return result_from(
+        merged.collection,
+        merged.features,
+        fitted.mixture,
+        replace(facts, last_id=record.last_id, encoder=record.encoder),
+        names=names,
+        encoder=old.encoder,
+    )
 
 
 def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str]]:
