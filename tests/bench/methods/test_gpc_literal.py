@@ -1,6 +1,5 @@
 """The paper to the letter: which settings that is, and that it runs."""
 
-
 import numpy as np
 import pytest
 import torch
