@@ -251,7 +251,7 @@ def test_start_without_the_file_of_weights_names_the_run(runs, digits, tmp_path)
     assert data.start(settings).shape == (1797, 12)
     named = without(runs, weights=str(file))
     assert FigureData("digits", named).newest("gpc").case == record.case
-    assert named.settings("digits", record.case).weights == str(file)
+    assert named.settings("digits", record.case).network.weights == str(file)
 
 
 def test_settings_are_those_of_the_case(runs, digits):
@@ -259,8 +259,8 @@ def test_settings_are_those_of_the_case(runs, digits):
     case = record_of(digits[1], "gpc", case={"changes": changes, "seed": 4, "pca": False}).case
     settings = runs.settings("digits", case)
     assert (settings.estep.n_directions, settings.run.seed, settings.estep.pca) == (7, 4, "off")
-    assert runs.settings("cub").model == "vit_base_patch16_224.dino"
-    assert without(runs, model="resnet18", weights="random").settings("cub").weights == "random"
+    assert runs.settings("cub").network.model == "vit_base_patch16_224.dino"
+    assert without(runs, model="resnet18", weights="random").settings("cub").network.weights == "random"
 
 
 # Maps
