@@ -104,7 +104,7 @@ def test_by_default_there_are_a_hundred_starts(tmp_path):
 
 
 def test_without_k_brent_finds_it_in_the_finished_features(seven_digits, learnt, folder):
-    n_novel = brent_search(learnt.features_, seven_digits.y, random_state=SETTINGS.seed)
+    n_novel = brent_search(learnt.features_, seven_digits.y, random_state=SETTINGS.run.seed)
     unknown = fit(seven_digits, folder)
     assert unknown.n_components_ == N_KNOWN + n_novel
     assert unknown.k_source_ == "Brent search on the finished features"
@@ -136,8 +136,8 @@ def test_joint_is_our_mixture_on_the_finished_features(
     method = GCD(n_components, settings=SETTINGS, folder=tmp_path, joint=True).fit(Z, y)
     mixture = SplitMergeMixture(
         n_components=n_components,
-        n_directions=SETTINGS.n_directions,  # also where k-means has no PCA
-        random_state=SETTINGS.seed,
+        n_directions=SETTINGS.estep.n_directions,  # also where k-means has no PCA
+        random_state=SETTINGS.run.seed,
     ).fit(Z, y)
     np.testing.assert_array_equal(method.labels_, mixture.labels_)
     assert method.n_components_ == mixture.n_components_ == (n_components or mixture.n_components_)

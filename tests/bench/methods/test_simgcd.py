@@ -113,7 +113,7 @@ def test_the_loss_is_that_of_the_paper(codes, n_components, share, epoch):
     expected = slow_classification(cosines, codes, tau, share, 2.0)
     # InfoNCE has the authors' temperature, whatever the settings say
     authors = Settings(supervised_weight=share, contrastive_temperature=1.0)
-    expected += mixed_contrast(batch.h[..., n_components:], batch.codes, authors).item()
+    expected += mixed_contrast(batch.h[..., n_components:], batch.codes, authors.losses).item()
     assert loss.item() == pytest.approx(expected, rel=1e-5, abs=1e-6)
     loss.backward()
     assert torch.isfinite(batch.h.grad).all()
