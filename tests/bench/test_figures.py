@@ -260,7 +260,8 @@ def test_settings_are_those_of_the_case(runs, digits):
     settings = runs.settings("digits", case)
     assert (settings.estep.n_directions, settings.run.seed, settings.estep.pca) == (7, 4, "off")
     assert runs.settings("cub").network.model == "vit_base_patch16_224.dino"
-    assert without(runs, model="resnet18", weights="random").settings("cub").network.weights == "random"
+    fresh = without(runs, model="resnet18", weights="random")
+    assert fresh.settings("cub").network.weights == "random"
 
 
 # Maps

@@ -96,7 +96,7 @@ def test_variants_that_a_method_has_not_are_refused(name, options, message):
 def test_settings_of_the_data_sets():
     digits = bench_settings("digits")
     assert digits == DIGITS.with_changes(epochs=80, rehearse=False)
-    assert bench_settings("digits", DIGITS.model) == digits
+    assert bench_settings("digits", DIGITS.network.model) == digits
     field = Settings(selection="last", rehearse=False)
     assert bench_settings("cub") == bench_settings("cifar10") == field
     assert field.epochs == 200
