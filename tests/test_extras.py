@@ -25,7 +25,10 @@ MODULES = {"pillow": "PIL", "scikit-learn": "sklearn"}
 
 #: Modules that come with other packages of the extra: the hub with timm, the others with the
 #: sentence encoder.
-INDIRECT = {"train": {"huggingface_hub"}, "offline": {"sentence_transformers", "transformers"}}
+INDIRECT = {
+    "train": {"huggingface_hub"},
+    "offline": {"sentence_transformers", "torch", "transformers"},
+}
 
 #: Rooms in which a module may also be named by a text: there, packages are chosen at run time.
 CHOSEN_BY_NAME = ("deep/network", "encode")

@@ -1,7 +1,6 @@
 """The settings that methods share, and the case that a request leads to."""
 
-from dataclasses import fields
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin
 
 import pytest
 
@@ -14,7 +13,8 @@ from newfound.workflows.demo import DIGITS
 
 def another(name):
     """A value that a setting does not have for digits."""
-    value, hint = getattr(bench_settings("digits"), name), get_type_hints(Settings)[name]
+    value = bench_settings("digits").as_dict()[name]
+    hint = next(item.hint for item in Settings.options() if item.name == name)
     kinds = [kind for kind in get_args(hint) or (hint,) if kind is not type(None)]
     if get_origin(hint) is Literal:
         return next(choice for choice in get_args(hint) if choice != value)
@@ -37,7 +37,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("name", [item.name for item in fields(Settings)])
+@pytest.mark.parametrize("name", [item.name for item in Settings.options()])
 def test_changes_are_exactly_the_settings_that_differ(name):
     base = bench_settings("digits")
     settings = base.with_changes(**{name: another(name)})
@@ -99,12 +99,14 @@ def test_settings_of_the_data_sets():
     assert bench_settings("digits", DIGITS.network.model) == digits
     field = Settings(selection="last", rehearse=False)
     assert bench_settings("cub") == bench_settings("cifar10") == field
-    assert field.epochs == 200
+    assert field.optimiser.epochs == 200
     assert bench_settings("digits", "resnet18") == field.with_changes(model="resnet18")
     assert bench_settings("cub", "resnet18") == field.with_changes(model="resnet18")
     small = bench_settings("cifar100", "resnet18")
-    assert (small.model, small.image_size, small.selection) == ("resnet18", 32, "last")
-    assert (small.crop_min, small.crop_max, small.color_jitter) == (0.45, 1.0, 0.5)
+    assert (small.network.model, small.network.image_size) == ("resnet18", 32)
+    assert small.run.selection == "last"
+    views = small.views
+    assert (views.crop_min, views.crop_max, views.color_jitter) == (0.45, 1.0, 0.5)
 
 
 def test_a_file_with_the_name_of_a_data_set_is_refused():

@@ -192,9 +192,18 @@ def test_nothing_is_unpickled(saved):
         load_mixture(saved)
 
 
+@pytest.mark.filterwarnings("ignore:Only 3 classes are known")
 def test_the_count_of_a_given_number_has_no_rate_and_is_saved(blobs, tmp_path):
     """Training with a given K counts nothing; the file once refused the NaN that stands for it."""
-    given = CategoryCount(3, 2.0, (2.0, 2.0), np.nan, np.nan)
+    given = CategoryCount(
+        n_novel=2.0,
+        interval=(2.0, 2.0),
+        level=0.9,
+        label_rate=np.nan,
+        novel_share=np.nan,
+        n_known=3,
+        n_absent=0,
+    )
     mixture = SplitMergeMixture(count=given, random_state=0).fit(blobs.X, blobs.y)
     again = round_trip(mixture, tmp_path)
     assert np.isnan(again.count_.label_rate)

@@ -74,7 +74,7 @@ def test_no_novel_category_is_a_possible_answer(name, sphere):
     ("y", "n_max", "message"),
     [
         ([0] * 239, None, "y has 239 labels, but X has 240 rows"),
-        ([0.5] * 240, None, "which is no class"),
+        ([0.5] * 240, None, "which is not a class"),
         ([0, 1, 2] * 80, 2, "n_max=2, but y names 3 known classes"),
         ([0, 1, 2] * 80, 0, "n_max must be a whole number"),
         ([0, 1, 2] * 80, 2.5, "n_max must be a whole number"),
