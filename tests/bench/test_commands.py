@@ -221,7 +221,7 @@ def test_a_run_is_printed_recorded_and_not_made_twice(tmp_path):
     assert "gcd on digits, seed 0, K known …" in told
     assert f"All {first.all:.1f}, Old {first.old:.1f}, New {first.new:.1f}" in told
     assert f"K^n 2 of 2 (given); {first.seconds:.0f} s; split {first.split}" in told
-    assert "Brent search on the features of the start" in told
+    assert "Brent search on the features before training" in told
     assert list(work.glob("gcd-*/tensorboard/*"))
     again = succeed(*command)
     assert again.count("already in the results") == 4

@@ -184,7 +184,7 @@ def test_without_k_a_method_gets_none_or_brents_number(runs, small_set, name):
     Z = module.start_features(small_set.array, given.settings)
     n_novel = brent_search(Z, make_split(small_set).y, random_state=0)
     assert given.n_components == 5 + n_novel
-    assert record.k_source == "Brent search on the features of the start"
+    assert record.k_source == "Brent search on the features before training"
     assert (record.n_components, record.n_novel) == (5 + n_novel, n_novel)
 
 

@@ -60,7 +60,7 @@ def test_labels_stay_the_text_they_are(folder, tmp_path, text, table):
         ('path,label\n"a.jpg,cat\n', "cannot be read as a CSV"),
         ("path,label\na.jpg,café\n".encode("latin-1"), "not in UTF-8"),
         ("path,label\na.jpg,cat\n".encode("utf-16"), "not in UTF-8"),
-        ("path,label,LABEL\na.jpg,cat,owl\n", "has several columns label"),
+        ("path,label,LABEL\na.jpg,cat,owl\n", "has more than one column named label"),
     ],
 )
 def test_bad_csv_files(folder, tmp_path, text, message, table):

@@ -55,7 +55,7 @@ def test_a_partition_that_cannot_follow_the_count_is_reported(digits, monkeypatc
     count = CategoryCount(300.0, (250.0, 350.0), 0.9, 0.5, 0.5, 5, 0)
     monkeypatch.setattr(target, "count_checked", lambda *a, **k: count)
     X, _, y = digits
-    with pytest.warns(DiscoveryWarning, match=r"speaks for 300\.0 novel .* rows divide into"):
+    with pytest.warns(DiscoveryWarning, match=r"suggests 300\.0 novel .* rows were divided into"):
         SplitMergeMixture(n_components_init=6, random_state=0, n_init=1, max_passes=1).fit(
             X[:100], y[:100]
         )

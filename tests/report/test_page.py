@@ -52,7 +52,7 @@ def test_the_page_is_well_formed_and_says_the_answer(page_of, result_of):
     assert "90 % interval for the number of new categories: 2 to 3." in text
     assert "Few classes are known." in text
     assert "newfound discover pictures --seed 3" in text
-    assert "over 3 passes: from 3 to 4" in " ".join(text.split())
+    assert "over 3 passes of splits and merges: from 3 to 4" in " ".join(text.split())
 
 
 def test_nothing_is_asked_of_the_network(page_of, result_of, picture_paths):

@@ -17,7 +17,7 @@ def test_the_evidence_is_that_of_the_categories_shown(result):
         assert f"It differs from {result.names[other]} by " in row.why_not_merged
         log_ratio = float(log_merge_ratio(stats[i], stats[other], result.mixture.prior_))
         assert evidence.merge_log_ratio[i] == pytest.approx(log_ratio)
-        assert row.why_not_merged.endswith(f"; log H = {log_ratio:+.0f}.")
+        assert row.why_not_merged.endswith(f": log H = {log_ratio:+.0f}.")
         shared = stats.count * stats.count[i] / (stats.count + stats.count[i])
         gaps = shared * np.square(stats.mean - stats.mean[i]).sum(axis=1)
         assert evidence.merge_gap[i] == pytest.approx(gaps[other])

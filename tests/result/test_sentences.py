@@ -42,21 +42,25 @@ def evidence(split, merge=NAN):
     ("split", "merge", "why_split", "why_merged"),
     [
         ((2.0, -3.0), (5.0, -7.0),
-         "Its halves differ less (2) than any two categories do (5); log H = -3.",
-         "It differs from cat by 5, more than the halves of any category do (2); log H = -7."),
+         "Its halves differ less (2) than any two categories do (5); "
+         "Hastings ratio of the split: log H = -3.",
+         "It differs from cat by 5, more than the halves of any category do (2); "
+         "Hastings ratio of the merge: log H = -7."),
         ((9.0, 4.0), (5.0, 6.0),
          "Its halves differ by 9, more than the two closest categories do (5), but a split would "
-         "make one category too many; log H = +4.",
-         "It differs from cat by 5, less than the halves of some category do (9): compare the two; "
-         "log H = +6."),
+         "make one category too many; Hastings ratio of the split: log H = +4.",
+         "It differs from cat by 5, less than the halves of some category differ (9), so the two "
+         "may be one category: compare them; Hastings ratio of the merge: log H = +6."),
         (NAN, (5.0, -7.0),
          "It is too small to split: a half would have 5 items or fewer.",
-         "It differs from cat by 5, more than the halves of any category do (0); log H = -7."),
+         "It differs from cat by 5, more than the halves of any category do (0); "
+         "Hastings ratio of the merge: log H = -7."),
         (NAN, NAN,
          "It is too small to split: a half would have 5 items or fewer.",
          "The nearest category, cat, is too far away."),
         ((2.0, -3.0), NAN,
-         "Its halves differ by 2, and there is no other category to compare with; log H = -3.",
+         "Its halves differ by 2, and there is no other category to compare with; "
+         "Hastings ratio of the split: log H = -3.",
          "The nearest category, cat, is too far away."),
     ],
 )  # fmt: skip

@@ -42,8 +42,8 @@ Seeds = Annotated[
 KnownK = Annotated[
     str,
     typer.Option(
-        help="Give the method the true number of categories K: known, unknown, or both for one "
-        "run of each."
+        help="Whether the method is told the true number of categories K: known (it is), unknown "
+        "(it is not), or both (one run of each)."
     ),
 ]
 PCA = Annotated[

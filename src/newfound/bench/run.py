@@ -110,7 +110,8 @@ def run_case(
         return None
     X = rows_of(dataset, split, settings, place.work)
     folder = run_folder(case, place.work)
-    # epochs that an earlier run, or a case that shares the training, has already done count too
+    # the duration includes epochs that were trained earlier, by an interrupted run or by another
+    # case with the same training
     started = time.perf_counter() - _seconds_of(folder)
     method, k_source = _prepare(case, settings, split, X, place.work, folder)
     method.fingerprint = f"{split.checksum} {dataset.layout}"
@@ -131,7 +132,7 @@ def run_case(
 
 
 def _seconds_of(folder: Path) -> float:
-    """Duration of the epochs that were trained before."""
+    """Total duration of the epochs that are already recorded in the folder."""
     file = folder / "epochs.jsonl"
     if not file.exists():
         return 0.0
@@ -190,14 +191,15 @@ def _prepare(
     method = cls(**options)
     if not method.finds_k:
         n_components = split.n_known + _search(X, split, settings, start)
-        return cls(n_components, **options), "Brent search on the features of the start"
+        return cls(n_components, **options), "Brent search on the features before training"
     return method, None
 
 
 def _search(X: npt.NDArray[Any], split: Split, settings: Settings, start: Path) -> int:
     """K^n by Brent's search on the features before training, kept in a file for other methods."""
     if X.ndim == 2:
-        # the split is the same for other features of the same rows: their content must decide
+        # other features of the same rows have the same split, so the file name also contains a
+        # hash of the features
         content = hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]
         start = start.with_name(f"start-{content}-{split.checksum}-{settings.run.seed}.npy")
     file = start.with_name(start.name.replace("start-", "brent-")).with_suffix(".json")

@@ -60,7 +60,10 @@ def count(
     file: Annotated[
         Path, typer.Argument(help="An .npz file with the arrays X (features) and y (labels).")
     ],
-    level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.9,
+    level: Annotated[
+        float,
+        typer.Option(help="Probability that the interval contains the true number, such as 0.9."),
+    ] = 0.9,
     seed: Seed = 0,
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
@@ -289,7 +292,7 @@ def _write_report(result: Result, folder: Path, progress: Progress) -> None:
 
 
 def _write_report_if_possible(result: Result, folder: Path, progress: Progress) -> bool:
-    """Write the report; a machine for training may lack what the page needs."""
+    """Write the report if its packages are installed; on a training machine they may not be."""
     try:
         _write_report(result, folder, progress)
     except MissingExtraError:

@@ -27,7 +27,7 @@ Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Show an error that a person can fix as one line, with exit code 2 and no traceback."""
+    """Show errors that a person can fix in one line, without a traceback; exit with code 2."""
     try:
         yield
     except (InputError, MissingExtraError, OSError) as error:

@@ -1,1 +1,1 @@
-"""What a person has: folders of pictures, tables, files of features."""
+"""Reading the user's data: folders of pictures, tables, files of features."""

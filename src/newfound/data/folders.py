@@ -99,7 +99,7 @@ def _is_named_as_picture(name: str) -> bool:
 
 
 def _reason_to_skip(root: Path, name: str, is_link: bool) -> str:
-    """Why a link, or a file that looks like a picture, is left out; empty if it is not."""
+    """Reason to leave out a link, or a file named like a picture; empty if it can be used."""
     path = root / name
     if is_link and path.is_dir():
         # Links can lead in circles, and out of the folder that the person gave.
@@ -169,7 +169,7 @@ _OUTSIDE, _MISSING = "..", "."  # no file can have these names
 def _locate(root: Path, given: str, known: dict[str, str]) -> str:
     """The id of a path in a table, or `_OUTSIDE`, or `_MISSING`."""
     with_slashes = given.replace("\\", "/")
-    # As it is written comes first: on Unix, a back slash may be part of a name.
+    # The path is first tried exactly as written: on Unix, a backslash may be part of a name.
     if listed := _look_up(given, known) or _look_up(with_slashes, known):
         return listed
     name = _relative_to(root, with_slashes)

@@ -1,4 +1,4 @@
-"""From what a person has to a `Collection`: the one function that reads any source."""
+"""Read any source, a folder or a file, into a `Collection`."""
 
 from __future__ import annotations
 

@@ -121,7 +121,8 @@ def _with_labels(rows: _FileRows, labels: Path, source: Path) -> _FileRows:
     ids = rows.ids or [str(i) for i in range(n)]
     unknown = sorted(set(named) - set(ids))
     if unknown and rows.ids is None and len(named) == n:
-        # The table names the rows in their order; ids that are all row numbers are matched below.
+        # The rows have no ids, and the table has one line per row: its ids become the ids of the
+        # rows. A table that names rows by their numbers is handled below.
         return rows._replace(ids=named, y=as_labels(given))
     if unknown:
         counted = plural(len(unknown), f"id in {labels} is", f"ids in {labels} are")

@@ -34,7 +34,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def make_table(columns: Mapping[str, npt.NDArray[Any]]) -> Table:
-    """A table whose texts are plain objects, with None for a missing one, in every pandas."""
+    """A table of plain objects, None where a text is missing, in every version of pandas."""
     pandas = require("pandas", "report")
     return pandas.DataFrame(
         {name: pandas.Series(values, dtype=values.dtype) for name, values in columns.items()}
@@ -153,7 +153,9 @@ def read_table(path: Path) -> Table:
     special = {name: to for name, to in lower.items() if to in COLUMNS}
     repeated = [to for to, count in Counter(special.values()).items() if count > 1]
     if repeated:
-        raise InputError(f"{path} has several columns {first_few(repeated)}. Keep one of each.")
+        raise InputError(
+            f"{path} has more than one column named {first_few(repeated)}. Keep one of each."
+        )
     return table.rename(columns=special)
 
 

@@ -1,5 +1,6 @@
-"""Checkpoints: a training that is stopped at any moment resumes to the same bits.
+"""Checkpoints: training can be stopped at any moment and resumed.
 
+On a CPU, the result is then exactly the same as without the interruption.
 A checkpoint is one safetensors file; whatever is not a tensor is JSON in its header. A file gets
 its name only when it is complete, so a kill leaves the last good one. Nothing is ever unpickled.
 """
@@ -97,7 +98,7 @@ class TrainingState:
     history : list of Epoch
         One record for each epoch so far.
     best_accuracy, best_epoch : float and int
-        Of the best epoch so far on held-out labels; -1 if there is none.
+        Accuracy and number of the best epoch so far, by held-out labels; -1 if there is none.
     """
 
     epoch: int = 0
@@ -163,7 +164,7 @@ class Checkpoints:
         Parameters
         ----------
         state : TrainingState
-            After an epoch.
+            The state after an epoch.
         """
         slots = self._setup.optimiser.state
         momentum = {
@@ -182,7 +183,7 @@ class Checkpoints:
         Parameters
         ----------
         state : TrainingState
-            Before an epoch.
+            The state before an epoch.
         """
         self._save(BEST, state, {})
 
@@ -200,7 +201,7 @@ class Checkpoints:
         Returns
         -------
         TrainingState
-            Of the checkpoint, or of a run that has not begun.
+            The state in the checkpoint, or that of a run that has not begun.
 
         Raises
         ------

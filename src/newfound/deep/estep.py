@@ -37,7 +37,7 @@ class FoundComponents:
     n_known : int
         K^l.
     prototypes : Prototypes
-        Of all components.
+        The prototypes of all components.
     accuracy : float or None
         On held-out labels, see `Clusters.accuracy`.
     """
@@ -112,12 +112,12 @@ class EStep:
         return found
 
     def move_after_epoch(self, found: FoundComponents, state: TrainingState) -> FoundComponents:
-        """Split and merge after the epoch, on the features from before it, as the paper prints it.
+        """Split and merge after the epoch, but on the features from before it (Algorithm 1).
 
         Parameters
         ----------
         found : FoundComponents
-            Of this epoch.
+            The components found at the start of this epoch.
         state : TrainingState
             Epoch, last partition and count.
         """
@@ -130,7 +130,7 @@ class EStep:
         Parameters
         ----------
         state : TrainingState
-            With the count.
+            The state of the training; only its count is used.
         labels : ndarray of shape (n,)
             Component of each image.
         n_components : int

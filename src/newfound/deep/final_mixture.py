@@ -14,7 +14,7 @@ from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
 from newfound.mixture.estimator import SplitMergeMixture
 
-#: Fewer known classes cannot be hidden by halves.
+#: With fewer known classes, too few are left when half of them are hidden.
 _CLASSES_TO_REHEARSE = 4
 
 
@@ -68,7 +68,7 @@ def fit_final_mixture(finished: Finished, settings: Settings) -> SplitMergeMixtu
     mixture = mixture_for(estep, Z.shape[1], count=finished.count, **changes)
     mixture.fit(Z, y)
     if estep.n_components not in (None, mixture.n_components_):
-        # splits and merges did not arrive at the given K: k-means does
+        # splits and merges did not reach the given K, so k-means with that K is used
         mixture = mixture_for(estep, Z.shape[1], **changes)
         mixture.fit(Z, y)
     return mixture
@@ -105,7 +105,8 @@ def rehearse_final(mixture: SplitMergeMixture, finished: Finished, settings: Set
     Rehearsal
         What became of the hidden classes.
     """
-    # whether sizes are alike is decided again in each draw, unless sizes were ruled out
+    # in each draw, the labels decide again whether similar sizes are expected, unless the run
+    # itself did not expect them
     sizes = None if mixture.expect_sizes else False
     seed = settings.run.seed
     quick = mixture_for(

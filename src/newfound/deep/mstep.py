@@ -64,7 +64,7 @@ class MStep:
         epoch : int
             Counted from 0; batches and views are drawn for it.
         found : FoundComponents or None
-            Of this epoch's E-step; None for a method without prototypes.
+            What the E-step of this epoch found; None for a method without prototypes.
 
         Returns
         -------
@@ -90,7 +90,8 @@ class MStep:
         assigned = codes if found is None else self._setup.put(found.labels)
         prototypes = None if found is None else found.prototypes
         losses = torch.zeros(len(rows), device=self._fabric.device)
-        torch.manual_seed(epoch_seed(self._settings.run.seed, epoch))  # for chance in the network
+        # for random parts of the network, such as dropout
+        torch.manual_seed(epoch_seed(self._settings.run.seed, epoch))
         self._setup.wrapped.train()
         pairs = self._view_pairs()
         for i, two in enumerate(pairs.batches(rows, epoch)):

@@ -115,7 +115,8 @@ class Prototypes:
         """
         if not self.n_batch_directions:
             return self.space.project(z), self.means
-        # the paper: principal directions of the mini-batch, without its mean, not re-normalised
+        # as in the paper: principal directions of the mini-batch; rows are neither centred first
+        # nor scaled to unit length afterwards
         basis = torch.linalg.svd(z.detach().float(), full_matrices=False).Vh
         basis = basis[: self.n_batch_directions].T
         return z @ basis, self.means @ basis
@@ -149,7 +150,8 @@ def prototypes_from(
     reduced : Space
         The map that was applied to the features before the mixture.
     settings : EStepSettings
-        Whether the space has principal directions, and of what.
+        Whether the space is reduced to principal directions, and whether these come from all
+        features or from each batch.
     temperature : float
         τ of the prototypical loss, which `Prototypes.excess` is measured with.
 

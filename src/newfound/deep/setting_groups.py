@@ -75,7 +75,8 @@ class OptimiserSettings(Group):
     weight_decay: float = _setting(5e-5, "Weight decay, of matrices only.", least=0)
     weight_average: float = _setting(
         0.99,
-        "Share of the past in the running mean of the weights that E-steps use; 0: none.",
+        "Decay of the running average of the weights that E-steps use (0.99: over about 100 "
+        "steps); 0: no average.",
         least=0,
     )
 
@@ -103,14 +104,14 @@ class LossSettings(Group):
     prototype_weight: float = _setting(1.0, "Factor of the prototypical loss.", least=0)
     target_temperature: float = _setting(
         0.05,
-        "τ of the soft targets that an unlabelled image's other view gives it; "
-        "0: the prototype that the E-step assigned, as in the paper.",
+        "τ of the soft targets of an unlabelled image, which come from its other view; "
+        "0: use the prototype that the E-step assigned, as in the paper.",
         least=0,
     )
     size_weight: float = _setting(
         1.0,
-        "How strongly novel categories are expected to be as large as known ones, in the E-step "
-        "and in the loss; 0: not at all.",
+        "Weight in the loss of the assumption that novel categories are as large as known ones, "
+        "which the E-step makes too; 0: no such assumption.",
         least=0,
     )
     warmup_epochs: int = _setting(
@@ -137,15 +138,18 @@ class EStepSettings(Group):
     count_term: Literal["gamma", "factorial"] = _setting("gamma", "Γ(n) as (n-1)! or n!.")
     count_on: Literal["start", "now"] | None = _setting(
         None,
-        "Count the categories once, in the features before training (start), or in each E-step's "
-        "features (now); by default now for random weights, whose features mean nothing at first.",
+        "When to count the categories: start counts once, in the features before training; now "
+        "counts again at each round of splits and merges. Default: start, but now for random "
+        "weights, whose first features mean nothing.",
     )
     pca: Literal["all", "batch", "off"] = _setting(
         "all", "Principal directions of all features, of each batch (the paper), or none."
     )
     n_directions: int = _setting(128, "Number of principal directions q.", least=1)
     whiten: bool | None = _setting(
-        None, "Divide by the labelled classes' covariance; by default the mixture decides."
+        None,
+        "Whiten the features by the covariance within the labelled classes; by default only with "
+        "10 known classes or more, and not with literal acceptance.",
     )
     moves_every: int = _setting(
         10, "Number of epochs between rounds of splits and merges.", least=1
@@ -164,7 +168,7 @@ class RunSettings(Group):
     )
     validation_share: float = _setting(0.1, "Share of the labels that are held out.", least=0)
     rehearse: bool = _setting(True, "Hide known classes at the end to test how reliable K is.")
-    seed: int = _setting(0, "Seed of everything random.", least=0)
+    seed: int = _setting(0, "Seed for all random numbers.", least=0)
     precision: Literal["auto", "32-true", "bf16-mixed"] = _setting(
         "auto", "Number format in the network; auto is bf16-mixed on a GPU."
     )
@@ -176,7 +180,8 @@ class RunSettings(Group):
     )
     n_stored_views: int = _setting(
         0,
-        "Number of views per image that pass the frozen part once, to draw from; 0: always new.",
+        "Compute this many views of each image in the frozen part once, before training, and draw "
+        "from them; 0: make new views in every epoch.",
         least=0,
     )
 

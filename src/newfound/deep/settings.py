@@ -134,7 +134,7 @@ class Settings:
 
     @classmethod
     def paper(cls, **changes: Any) -> Settings:
-        """The paper to the letter, apart from the changes."""
+        """The settings exactly as in the paper, with the given changes."""
         return cls(**{**_PAPER, **changes})
 
     def to_the_letter(self) -> Settings:

@@ -107,7 +107,7 @@ def set_up(
         network=network,
         wrapped=wrapped,
         optimiser=wrapped_optimiser,
-        # made after `setup`, which moves the weights to the device: the mean refers to them
+        # made after `setup`, because the running mean refers to the weights on the device
         average=WeightAverage(trained_weights(network), decay),
         views=views_for(backbone, settings.views),
         feed=Feed(pixels, fabric.device),

@@ -21,7 +21,7 @@ from newfound.deep.settings import Settings
 from newfound.mixture.counting.rehearsal import Rehearsal
 from newfound.mixture.estimator import SplitMergeMixture
 
-#: Images that pass the network at a time: few, so that a small machine can follow.
+#: Images per forward pass: few, so that the memory of a small machine is enough.
 _CHUNK = 64
 
 
@@ -34,7 +34,7 @@ class TrainedNetwork:
     backbone : Backbone
         With its trained weights.
     views : Views
-        Whose middle view the network gets.
+        Makes the central view that the network gets.
     """
 
     backbone: Backbone
@@ -95,7 +95,7 @@ def load_trained(settings: Settings, checkpoint: Path) -> TrainedNetwork:
     Parameters
     ----------
     settings : Settings
-        Of the run.
+        The settings of the run.
     checkpoint : Path
         ``best.safetensors`` or ``last.safetensors``.
 

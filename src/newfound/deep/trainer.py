@@ -121,7 +121,7 @@ class _Loop:
             listener.end()
 
     def _epoch(self, state: TrainingState) -> None:
-        """One round of Algorithm 1: E-step, M-step and, as the paper prints it, moves."""
+        """One round of Algorithm 1: E-step, M-step and, if moves come after the epoch, moves."""
         started = time.perf_counter()
         with self.setup.average.in_place():
             found = self.e_step.run(state)

@@ -1,6 +1,6 @@
 """Features of pictures and texts: cached, and resumed after an interruption.
 
-Features are stored by what they were made of, and by the encoder that made them. Importing this
+Stored features are looked up by the content of the item and by the encoder. Importing this
 package loads neither torch nor PIL.
 """
 

@@ -8,7 +8,7 @@ from newfound.errors import MissingExtraError, require
 
 #: The paper's backbone, which "auto" takes if its weights are available.
 BEST_ENCODER = "vit_base_patch16_224.dino"
-#: Seconds that the hub has to answer before "auto" takes what is installed.
+#: How many seconds to wait for the hub; after that, "auto" takes what is installed.
 AUTO_TIMEOUT = 2.0
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-#: Called with the number of items that are done, and of all.
+#: Called with the number of finished items and the total number.
 Progress: TypeAlias = Callable[[int, int], object]
 Features: TypeAlias = npt.NDArray[np.float32]
 
@@ -43,14 +43,14 @@ class Encoder:
     Attributes
     ----------
     name : str
-        Its name; given as encoder, it gives the same features.
+        Its name. Encoding with this name gives the same features again.
     identity : dict
         What its features depend on, beside the items.
     prepare : callable
         From one item to what the network takes; runs in threads.
     load : callable
-        Returns the network, from a list of prepared items to features (n, d). Called only when
-        there is something to encode.
+        Loads the network and returns it as a function that maps a list of prepared items to
+        features (n, d). Called only when there is something to encode.
     """
 
     name: str

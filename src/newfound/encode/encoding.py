@@ -49,7 +49,7 @@ def encode_items(
     batch_size : int
         Items that the network gets at a time.
     progress : callable or None
-        Called with the number of items that are done, and of all.
+        Called with the number of finished items and the total number.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def _in_order(
 
 
 class Collected:
-    """Features of all items as they are computed, and the reasons of items without any."""
+    """Features of all items as they are computed; for an item without features, the reason."""
 
     def __init__(self, n_items: int, progress: Progress | None) -> None:
         self.places: dict[bytes, list[int]] = {}  #: key → the items with that content

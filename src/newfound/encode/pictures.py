@@ -52,7 +52,7 @@ def encode_pictures(
     batch_size : int
         Pictures that the network gets at a time. An interrupted call loses at most this many.
     progress : callable, optional
-        Called with the number of files that are done, and of all.
+        Called with the number of finished files and the total number.
 
     Returns
     -------
@@ -65,14 +65,14 @@ def encode_pictures(
 
 
 def picture_encoder(encoder: str, paths: list[Path]) -> Encoder:
-    """The encoder of a name.
+    """The encoder that a name stands for.
 
     Parameters
     ----------
     encoder : str
         As for `encode_pictures`.
     paths : list of Path
-        The pictures, whose size decides about ``pixels``.
+        The pictures; their sizes decide what ``pixels`` stands for.
 
     Returns
     -------
@@ -96,7 +96,8 @@ def _network(name: str, model: str, weights: str) -> Encoder:
 
     identity = describe_weights(model, weights)
     size = int(identity["image_size"])
-    side = max(size, round(size / identity["crop"]))  # with the margin of timm's tests
+    # larger than the crop, as in timm's evaluation
+    side = max(size, round(size / identity["crop"]))
     middle = slice((side - size) // 2, (side - size) // 2 + size)
 
     def prepare(path: Path) -> npt.NDArray[np.uint8]:
@@ -134,7 +135,7 @@ def _pixels(name: str, paths: list[Path]) -> Encoder:
 
 
 def _scaled(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The largest part in the middle that has the shape of `size`, at that size."""
+    """Cut out the largest centred part with the proportions of `size`, and scale it to `size`."""
     width, height = picture.size
     scale = min(width / size[0], height / size[1])
     left = max(0.0, (width - scale * size[0]) / 2)  # rounding may put it just outside
@@ -143,7 +144,11 @@ def _scaled(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
 
 
 def _choose_pixels(paths: list[Path]) -> str:
-    """Small pictures of one size stay, in grey if all of them are; others: 16 × 16 in colour."""
+    """Name of the encoder that ``pixels`` stands for.
+
+    If all pictures are small and of one size, they keep that size, and are grey if all are grey;
+    otherwise they become 16 × 16 in colour.
+    """
     sizes: set[tuple[int, int]] = set()
     is_grey = True
     for path in paths:

@@ -51,8 +51,8 @@ class SplitMergeMixture(
     The paper accepts each move with the probability min(1, H), where H is its Hastings ratio
     (Eq. 5 and 6). In 128 dimensions this does not find K. By default, the novel categories are
     therefore counted first, with `count_categories` (deviation D9 in ``docs/deviations.md``).
-    Moves are then ranked by the gap between the means of the two parts, and those are made that
-    lead to the counted K^n (deviation D8). Hastings ratios decide nothing in this mode: log H of
+    Moves are then ranked by the gap between the means of the two parts, and carried out until the
+    counted K^n is reached (deviation D8). Hastings ratios decide nothing in this mode: log H of
     every move is only recorded in `history_`. With ``acceptance="literal"`` the ratios decide, as
     in the paper.
 
@@ -90,7 +90,8 @@ class SplitMergeMixture(
     max_passes : int, default=30
         Maximum number of passes of split and merge moves.
     n_init : int, default=3
-        Number of starts. They vote over the rows; the best start decides on K.
+        Number of starts. K is that of the best start; the category of each row is decided by a
+        majority vote of all starts.
     random_state : int, RandomState or None, default=None
         Seed. Draws depend on what rows hold, not on their order or the names of classes.
     verbose : int, default=0

@@ -31,7 +31,8 @@ from newfound.mixture.lloyd import Partition, PinnedRows, run_lloyd
 from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
 from newfound.mixture.seeding import distances_to_free, seed_centres
 
-#: Iterations and tolerance of one start inside another estimator: the defaults of the estimator.
+#: Iterations and tolerance when another estimator runs k-means: the defaults of
+#: `SemiSupervisedKMeans`.
 _MAX_ITER, _TOLERANCE = 300, 1e-4
 #: Iterations of a coarse grouping; the groups need not be final.
 _COARSE_ITERATIONS = 5

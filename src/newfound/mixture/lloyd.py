@@ -39,7 +39,7 @@ class PinnedRows:
     n_known : int
         K^l, the number of known classes.
     known_sums : ndarray of shape (K^l, d)
-        Weighted sum of the labelled rows of each class. These rows never move, so that they
+        Weighted sum of the labelled rows of each class. These rows never change cluster, so they
         are added up only once.
     known_weights : ndarray of shape (K^l,)
         Total weight of these rows.
@@ -158,7 +158,7 @@ def _means(
     if len(empty) and len(pinned.free):
         loss = (_squared_to_own(pinned.X, centres, labels) * pinned.weights)[pinned.free]
         worst = pinned.free[np.argsort(-loss, kind="stable")[: len(empty)]]
-        # a row that lies on its centre would only make two clusters of equal rows
+        # not a row that lies on its centre: the new cluster would duplicate the old one
         worst = worst[: np.count_nonzero(loss > 0)]
         empty = empty[: len(worst)]
         moved = pinned.X[worst] * pinned.weights[worst, None]

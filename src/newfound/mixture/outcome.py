@@ -58,8 +58,12 @@ class Outcome:
 
 
 def best_start(starts: list[FinishedStart], *, same_k: bool) -> FinishedStart:
-    """Choose the start that leads: the best fit if all have the same K, else the most probable."""
-    # inertia falls with every further component, so that it only compares partitions of equal K
+    """Choose the best start.
+
+    If all have the same K, it is the one with the smallest inertia, the sum of squared distances to
+    the prototypes; otherwise the most probable one.
+    """
+    # inertia falls with every further component, so it can only compare partitions of equal K
     return max(
         starts,
         key=lambda start: -start.components.inertia if same_k else start.components.log_likelihood,
@@ -80,7 +84,7 @@ def conclude(
     rows : SortedRows
         The projected rows.
     partitions : list of ndarray of shape (n,)
-        Partition of each start; the one that leads comes first.
+        Partition of each start; that of the best start comes first.
     assign : {"nearest", "soft"}
         How rows find their components.
     expect_sizes : bool or None

@@ -143,7 +143,7 @@ def search(
         moves = [_by_name(move, rows.classes) for move in moves]
         history.append(Pass(len(components.stats), components.log_likelihood, n_reassigned, moves))
         _report(history[-1], settings)
-        # exchanges of a split for a merge keep K^n, so that moves alone may never come to rest
+        # exchanges (a split for a merge) keep K^n, so the moves alone might go on for ever
         if len(components.stats) - rows.n_known == target:
             if best is None or components.inertia < best.inertia:
                 best = components

@@ -73,9 +73,10 @@ def seed_centres(
 
 
 def distances_to_free(pinned: PinnedRows) -> Callable[[Ints], Floats]:
-    """Return a function from places among the free rows to all free rows' distances to them.
+    """Return a function that measures how far all free rows are from some of them.
 
-    The distances are squared, of shape (n_free, n_places).
+    It takes the places of some free rows among all free rows, and returns the squared distance of
+    every free row to each of them, shape (n_free, n_places).
     """
     X, free = pinned.X, pinned.free
     if len(free) * X.shape[1] * X.itemsize > _KEPT_BYTES:
@@ -88,7 +89,7 @@ def distances_to_free(pinned: PinnedRows) -> Callable[[Ints], Floats]:
 
         return read_again
     rows = X[free]
-    # around the mean of the rows, |x|² - 2x·c + |c|² keeps its digits
+    # rows are centred first: far from the origin, |x|² - 2x·c + |c|² would lose precision
     rows -= (rows.sum(axis=0, dtype=np.float64) / max(1, len(rows))).astype(rows.dtype)
     norms = np.einsum("ij,ij->i", rows, rows)[:, None]
 

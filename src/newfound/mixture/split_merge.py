@@ -21,7 +21,8 @@ from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import mix, row_blocks, squared_distances
 from newfound.mixture.stats import GaussianStats
 
-#: No split leaves a half with this many rows or fewer: h of so few rows is the prior's (D6).
+#: A split is only made if each half has more rows than this; with fewer, the prior decides the
+#: value of h, the marginal likelihood (D6).
 SMALLEST_HALF = 5
 #: Number of nearest components proposed as partners of a merge; all pairs are too many (D7).
 N_NEIGHBOURS = 3

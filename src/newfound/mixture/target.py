@@ -1,4 +1,4 @@
-"""From how many components the mixture starts, and to how many its moves lead.
+"""The number of components that the mixture starts with, and the number that its moves lead to.
 
 By default the novel categories are counted before any move is made (deviation D9), and moves lead
 to the counted K^n (deviation D8). Warnings here point at the line that called `fit` or `refit`.
@@ -132,9 +132,9 @@ def warn_if_missed(count: CategoryCount | None, n_novel: int) -> None:
     low, high = count.interval
     if not low - 0.5 <= n_novel <= high + 0.5:
         warnings.warn(
-            f"The count speaks for {count.n_novel:.1f} novel categories ({100 * count.level:g} % "
-            f"interval: {low:.1f} to {high:.1f}), but the rows divide into {n_novel}. Trust "
-            "neither number.",
+            f"The count suggests {count.n_novel:.1f} novel categories ({100 * count.level:g} % "
+            f"interval: {low:.1f} to {high:.1f}), but the rows were divided into {n_novel}. Do not "
+            "rely on either number.",
             DiscoveryWarning,
             stacklevel=4,
         )

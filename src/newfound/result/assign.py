@@ -145,7 +145,7 @@ def usual_distances(distance: Doubles, is_labelled: Bools) -> Doubles:
     ndarray of shape (m,)
         In ascending order.
     """
-    # 0 is the only label of its class, which was compared with nothing but itself.
+    # A distance of 0 is that of the only labelled row of a class: the row is its own prototype.
     labelled = distance[is_labelled & (distance > 0)]
     return np.sort(labelled if len(labelled) >= ENOUGH_LABELS else distance)
 
@@ -155,7 +155,7 @@ def leave_one_out(assigned: Assigned, is_labelled: Bools, n_known: int) -> Doubl
 
     A row pulls the mean that is its prototype towards itself, so its distance looks too small. If
     a row lies d from the mean of n rows, it lies d n / (n - 1) from the mean of the others. This
-    is nearly true for weighted means too, which prototypes are where sizes are expected.
+    is nearly true for weighted means too; prototypes are weighted means if sizes are expected.
 
     Parameters
     ----------
@@ -172,7 +172,8 @@ def leave_one_out(assigned: Assigned, is_labelled: Bools, n_known: int) -> Doubl
         Infinite for an unlabelled row that is alone in its category; 0 for the only label of a
         class.
     """
-    # The prototype of a known class is the mean of its labelled rows, of a novel one of all rows.
+    # The prototype of a known class is the mean of its labelled rows; that of a novel category is
+    # the mean of all its rows.
     counts_for_prototype = is_labelled | (assigned.labels >= n_known)
     n = np.bincount(assigned.labels, counts_for_prototype)[assigned.labels]
     factor = np.where(counts_for_prototype & (n > 1), n / np.maximum(n - 1, 1), 1)

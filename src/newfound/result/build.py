@@ -62,7 +62,7 @@ def result_from(
             f"features, and the mixture was fitted to {len(mixture.labels_)}."
         )
     names = _default_names(mixture) if names is None else names
-    # Labelled items keep their class; their confidence still comes from the item alone.
+    # Labelled items keep their class; the confidence in it is computed without using the label.
     is_labelled = collection.is_labelled
     assigned, V = assign(mixture, features, np.where(is_labelled, mixture.labels_, -1))
     distance = leave_one_out(assigned, is_labelled, mixture.n_known_)
@@ -119,12 +119,12 @@ def _make_record(
 
 
 def _number_or_none(value: float) -> float | None:
-    """A plain number; None for NaN, which a given K leaves where nothing was estimated."""
+    """A plain number; None for NaN: a value that was not estimated because K was given."""
     return None if math.isnan(value) else float(value)
 
 
 def _as_floats(interval: tuple[float, float]) -> tuple[float, float]:
-    """Plain numbers, which JSON can hold, for those of NumPy."""
+    """Convert NumPy numbers to plain floats, which JSON can hold."""
     low, high = interval
     return float(low), float(high)
 
@@ -163,7 +163,8 @@ def predict_table(result: Result, collection: Collection, features: Floats) -> T
             f"{result.features.shape[1]}. Give features from the same encoder."
         )
     assigned, _ = assign(mixture, features)
-    # New items had no part in the prototypes, so they are compared with distances corrected for it.
+    # New items did not contribute to the prototypes, so the distances that they are compared with
+    # are leave-one-out distances.
     is_labelled = result.collection.is_labelled
     distance = leave_one_out(result.assigned, is_labelled, result.n_known)
     scores = outlier_scores(assigned.distance, usual_distances(distance, is_labelled))

@@ -16,7 +16,7 @@ from newfound.mixture.split_merge import Components, Rules, split_merge_pass
 
 
 class MoveEvidence(NamedTuple):
-    """What it would bring to split each category, or to merge it with another.
+    """How much the fit would change if each category were split, or merged with another.
 
     A gap is N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|²: how much better two means fit than one. A log ratio
     is log H, the log of the paper's Hastings ratio (Eqs. 5 and 6) of the move.
@@ -51,8 +51,8 @@ class _RecordingRefusal:
 def weigh_moves(mixture: SplitMergeMixture, V: Floats, labels: Ints) -> MoveEvidence:
     """Propose one more pass of moves over the finished partition and keep the numbers.
 
-    The moves that the mixture kept from its last pass are about components as they were before
-    the starts were combined and the rows settled. These are about the categories that are shown.
+    The mixture's own record of its last pass describes the components as they were before the
+    starts were combined and the rows re-assigned. The numbers here describe the final categories.
 
     Parameters
     ----------

@@ -97,7 +97,7 @@ def _nearest_prototypes(prototypes: Floats) -> Ints:
 
 
 def _first_rows(rows: Ints, labels: Ints, values: Doubles, n: int) -> tuple[Ints, ...]:
-    """Among these rows, those of each category with the smallest values."""
+    """For each of the `n` categories, at most `N_EXAMPLES` of its rows: the smallest values."""
     labels, values = labels[rows], values[rows]
     order = np.lexsort((values, labels))
     starts = np.searchsorted(labels[order], np.arange(n + 1))

@@ -223,7 +223,7 @@ class RunRecord:
 
 
 def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of ``run.json`` that are more than a number, a text or a dict, with their type."""
+    """Those values of ``run.json`` that must become a class or a tuple, converted."""
     # Version 0.1.0 wrote null for some of these, which means the same as a missing key.
     interval, rehearsal = given.get("n_novel_interval"), given.get("rehearsal")
     history, request = given.get("history") or {}, given.get("settings") or {}

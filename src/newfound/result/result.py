@@ -36,8 +36,8 @@ SEPARATOR = "; "
 class Result:
     """What was found in a collection.
 
-    A category is known by its code, its place in `names`: known classes first, then novel
-    categories. An item is known by its row in the collection.
+    A category is identified by its code, which is its position in `names`: known classes come
+    first, then novel categories. An item is identified by its row in the collection.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Result:
 
     @property
     def n_novel(self) -> int:
-        """K^n, number of categories that have none."""
+        """K^n, number of categories without labels."""
         return self.record.n_novel
 
     @property

@@ -75,7 +75,9 @@ def rerun_sentence(record: RunRecord) -> str:
     """Why there is no command line that repeats a run."""
     if record.command == "update":
         return "This run was continued with newfound update, so no single command repeats it."
-    if record.settings.train:  # version 0.1.0 kept no command for these, wherever they started
+    # Version 0.1.0 recorded no command for training runs, whether they were started from Python or
+    # from the command line.
+    if record.settings.train:
         return "No command was recorded that repeats this training run."
     return "This run was started from Python, so no command repeats it."
 
@@ -116,7 +118,7 @@ def why_not_split(evidence: MoveEvidence, code: int, n_known: int) -> str:
             f"Its halves differ by {gap:.3g}, more than the two closest categories do "
             f"({closest:.3g}), but a split would make one category too many"
         )
-    return f"{words}; log H = {log_ratio:+.0f}."
+    return f"{words}; Hastings ratio of the split: log H = {log_ratio:+.0f}."
 
 
 def why_not_merged(
@@ -154,5 +156,8 @@ def why_not_merged(
     if gap >= widest:
         words += f"more than the halves of any category do ({widest:.3g})"
     else:
-        words += f"less than the halves of some category do ({widest:.3g}): compare the two"
-    return f"{words}; log H = {log_ratio:+.0f}."
+        words += (
+            f"less than the halves of some category differ ({widest:.3g}), so the two may be one "
+            "category: compare them"
+        )
+    return f"{words}; Hastings ratio of the merge: log H = {log_ratio:+.0f}."

@@ -142,7 +142,10 @@ def read_result(folder: Path) -> Result:
 
 
 class _Model(NamedTuple):
-    """What the folder ``model`` holds, and what follows from it; without columns if it is gone."""
+    """What the folder ``model`` holds, and what follows from it.
+
+    If the folder is missing, all arrays have 0 columns.
+    """
 
     mixture: SplitMergeMixture | None
     encoder: dict[str, Any]
@@ -235,7 +238,11 @@ def _profiles_from(
 def _evidence_from(
     categories: Table, names: Sequence[str], labels: Ints, model: _Model
 ) -> MoveEvidence | None:
-    """The evidence as stored; for a folder of 0.1.0 worked out again, None without its model."""
+    """The evidence as stored.
+
+    A folder of version 0.1.0 has none: it is computed again from the model, or None if there is no
+    model.
+    """
     if _PARTNER in categories:
         numbers = {name: categories[name].to_numpy(dtype=np.float64) for name in _EVIDENCE}
         return MoveEvidence(**numbers, merge_partner=_codes(categories[_PARTNER], names))

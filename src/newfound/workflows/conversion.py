@@ -43,5 +43,5 @@ def convert_training(folder: Path, *, command: str, data: str) -> None:
     for name in _REPLACED:
         (folder / name).unlink(missing_ok=True)
     record_start(folder, command=command, data=data)
-    # The checkpoint goes last: a conversion that was interrupted before is done again.
+    # The checkpoint is moved last, so that an interrupted conversion is repeated.
     os.replace(folder / _CHECKPOINT, target / _CHECKPOINT)

@@ -113,7 +113,7 @@ def run_demo(
         The result, and how it compares with the truth.
     """
     truth = write_digits(folder, seed)
-    # One folder for each pair of settings, so that the same demo again resumes its own run.
+    # One folder for each seed and number of epochs: repeating a demo resumes its own run.
     run = folder / f"run-{seed}-{epochs}"
     result = discover(
         folder / "pictures",
@@ -125,7 +125,7 @@ def run_demo(
         progress=progress,
     )
     table = result.table
-    # The table is sorted by id, and a picture is called by the number of its row.
+    # The table is sorted by id, and the id of a picture is its row number.
     digits = truth[[int(Path(name).stem) for name in table["id"]]]
     # The protocol scores unlabelled items only.
     hidden = table["given_label"].isna().to_numpy()

@@ -1,4 +1,4 @@
-"""The main job: from what a person has to a result. `newfound discover` and `newfound.discover`."""
+"""The main job, `newfound discover` and `newfound.discover`: from a folder or file to a result."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _discover_by_training(
     network: tuple[Settings | None, str],
     job: Job,
 ) -> Result:
-    """The same with a network that learns: the path of `newfound train`."""
+    """Train a network and find the categories with it, as `newfound train` does."""
     from newfound.workflows.training import plan_training, train_and_discover
 
     settings, encoder = network
@@ -138,7 +138,8 @@ def _discover_by_training(
             labels=labels, out=out, encoder=encoder, n_categories=job.n_categories, seed=job.seed,
         )  # fmt: skip
     else:
-        # `newfound discover` has no options for these settings; `newfound train` does the same.
+        # `newfound discover` has no options for these settings, so the command recorded is the
+        # equivalent `newfound train`.
         line = train_command(source, labels, plan, out=None)
     return train_and_discover(collection, plan, out, job, ("discover", line))
 

@@ -49,7 +49,7 @@ def encode_items(
     cache : Path or None
         Folder that keeps the features of each file, so that an interrupted run resumes.
     job : Job
-        Takes the time and reports progress.
+        Measures the time of each step and reports progress.
     """
     if collection.features is not None:
         described = {"kind": "features", "name": "features"}
@@ -81,7 +81,7 @@ def encode_like(result: Result, run: Path, collection: Collection, job: Job) -> 
     collection : Collection
         Items of the same kind.
     job : Job
-        Takes the time and reports progress.
+        Measures the time of each step and reports progress.
     """
     kind, encoder = result.record.kind, result.encoder
     if collection.kind != kind:

@@ -22,7 +22,7 @@ N_DRAWS = 19
 MIN_CLASSES_TO_REHEARSE = 4
 #: From this many rows on a rehearsal takes too long to be a default.
 MAX_ROWS_TO_REHEARSE = 100_000
-#: Smaller features are rehearsed sooner than further processes have started.
+#: Up to this many numbers (rows × columns), one process is faster: starting more takes longer.
 _MIN_NUMBERS_FOR_PROCESSES = 500_000
 
 
@@ -78,7 +78,10 @@ def reporting_passes(mixture: SplitMergeMixture, job: Job) -> Iterator[None]:
 def run_rehearsal(
     mixture: SplitMergeMixture, X: Floats, y: LabelsLike, job: Job
 ) -> Rehearsal | None:
-    """Hide known classes, where that is asked for and can say something."""
+    """Run the rehearsal if it was asked for and is possible; otherwise return None.
+
+    It needs a count of the categories, enough known classes and not too many rows.
+    """
     is_possible = mixture.n_known_ >= MIN_CLASSES_TO_REHEARSE and len(X) < MAX_ROWS_TO_REHEARSE
     if not job.rehearse or not is_possible or mixture.count_ is None:
         return None
@@ -103,7 +106,7 @@ def facts_of(
     Parameters
     ----------
     job, fitted, items, request
-        What was asked, what was found, in what.
+        The job, the fitted mixture, the items that it was fitted to, and what was asked for.
     rerun : tuple of str and (str or None)
         The command, and the command line that repeats it.
     """

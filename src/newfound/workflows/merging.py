@@ -28,7 +28,7 @@ class MergedItems(NamedTuple):
     features : ndarray of shape (n, d)
         Their features.
     start : ndarray of shape (n,)
-        Category of the earlier run in which each item starts, by its number there.
+        For each item, the category it starts in, as its code in the earlier run.
     """
 
     collection: Collection
@@ -104,7 +104,10 @@ def _joined(old: Collection, new: Collection, features: Floats, y: Sequence[Any]
 
 
 def _ids_for(old: Result, more: EncodedItems) -> list[str]:
-    """Ids for more items: their own, or with the folder's or file's name in front if taken."""
+    """Ids for more items: their own id, or one with the name of the folder or file in front.
+
+    The second form is used if another item of the run already has the id.
+    """
     place = {name: row for row, name in enumerate(old.collection.ids)}
     paths = old.collection.paths or []
     by_path = {str(path): old.collection.ids[row] for row, path in enumerate(paths)}

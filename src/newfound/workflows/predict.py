@@ -1,4 +1,4 @@
-"""More items into the categories of a run, which stay as they are: `newfound predict`."""
+"""`newfound predict`: assign more items to the categories of a run, which do not change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from newfound.workflows.source import Source, read_source
 
 
 def predict(run: Path | str, more: Source, *, progress: Progress | None = None) -> Table:
-    """Put more items into the categories of a run, which stay as they are.
+    """Assign more items to the categories of a run, without changing the categories.
 
     Parameters
     ----------

@@ -43,7 +43,10 @@ def check_number(collection: Collection, n_categories: int | None) -> None:
 
 
 def check_outside(out: Path, collection: Collection) -> None:
-    """Refuse a run folder among the pictures: the next run would read it as pictures."""
+    """Refuse a run folder inside the folder of pictures.
+
+    The next run would read its files as pictures.
+    """
     root = collection.root
     if collection.kind != "pictures" or root is None:
         return

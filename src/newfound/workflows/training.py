@@ -1,4 +1,6 @@
-"""Pictures to categories by training: the one path of `newfound train` and `discover --train`.
+"""Train a network on pictures and find their categories.
+
+`newfound train` and `newfound discover --train` share this code.
 
 The pictures are decoded once, Algorithm 1 runs in ``RUN/train``, and the result is written as for
 every other run. With several processes each of them trains; the first one writes.
@@ -39,7 +41,9 @@ TRAIN, PICTURES, BACKBONE = "train", "pictures", "backbone.safetensors"
 
 
 def plan_training(settings: Settings | None, encoder: str, job: Job) -> Settings:
-    """Settings of a training, with what was asked for outside of them.
+    """Settings of a training, changed by the arguments that `discover` takes itself.
+
+    These are the encoder, the seed, the number of categories, and whether to rehearse.
 
     Parameters
     ----------
@@ -86,7 +90,7 @@ def train_and_discover(
     out : path or None
         The run folder; None to write nothing.
     job : Job
-        Takes the time, collects warnings, and reports progress.
+        Measures the time of each step, collects warnings, and reports progress.
     rerun : tuple of str and (str or None)
         The command, and the command line that repeats it.
 
@@ -222,7 +226,7 @@ def training_listener(folder: Path, job: Job, fabric: Fabric) -> Listener | None
 def _outcome(
     collection: Collection, trained: Trained, settings: Settings, folder: Path
 ) -> tuple[EncodedItems, Fitted]:
-    """What the training found, in the words of the other workflows."""
+    """What the training found, as the data structures that the other workflows use."""
     from newfound.deep.checkpoint import BEST, LAST
 
     assert trained.mixture is not None  # the method of the paper always has one

@@ -1,4 +1,4 @@
-"""The categories again, with more items or labels: `newfound update`. Ids and names stay."""
+"""`newfound update`: find the categories again, with more items or labels; ids are kept."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def update(
     run : path
         The run folder.
     more : path or Collection
-        New items, or the grown collection of the run itself.
+        New items, or the run's own collection after items were added to it.
     labels : path, optional
         A table of labels for `more`.
     out : path, optional
@@ -98,7 +98,7 @@ def _updated_result(old: Result, merged: MergedItems, job: Job, line: str | None
 
 
 def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str]]:
-    """Fit the mixture again from the old partition, and name the categories after it."""
+    """Fit the mixture again from the old partition; novel categories keep their old ids."""
     collection, features = merged.collection, merged.features
     # The novel categories are counted again: more items may hold more of them.
     n_given = old.record.settings.n_categories

@@ -44,7 +44,7 @@ class RivalInput(NamedTuple):
     n_max : int
         Largest total K.
     seed : int
-        Seed of everything random.
+        Seed for all random numbers.
     """
 
     X: Floats

@@ -50,7 +50,7 @@ class CategoryCount:
     interval : tuple of float
         Lower and upper end of the interval that holds K^n with the probability `level`.
     level : float
-        Probability of the interval.
+        Probability with which the interval contains K^n.
     label_rate : float
         Estimated share of the rows of known classes that are labelled.
     novel_share : float
@@ -89,7 +89,7 @@ def count_categories(
         Partial labels of at least two known classes; -1, None, NaN or an empty text where a
         row is unlabelled.
     level : float, default=0.9
-        Probability of the interval.
+        Probability with which the interval contains K^n.
     random_state : int, RandomState or None, default=None
         Seed of the draw of hidden classes. Neither the order of the rows nor the names of the
         classes matter.
@@ -229,10 +229,10 @@ def _conclude(evidence: Evidence, codes: Ints, level: float) -> CategoryCount:
 def _standard_error(evidence: Evidence, odds: Odds, n_novel: float, n_unlabelled: int) -> float:
     """Standard error of the odds.
 
-    Chance decided two things: which classes are known (and could be hidden) and which are novel;
-    and which rows of the known classes are labelled. Being near is mutual, so two classes or two
-    labelled rows that lie close to each other are both seen as near. The terms of a mean therefore
-    come in equal pairs, and its variance is twice as large.
+    Two things were decided by chance: first, which classes are known (and so can be hidden) and
+    which are novel; second, which rows of the known classes are labelled. Nearness is mutual: if
+    one class (or labelled row) is close to another, the other is close to it. The terms of a mean
+    therefore come in equal pairs, which doubles its variance.
     """
     n_classes = len(np.unique(evidence.hidden.own))
     by_class = (1 - odds.share) ** 2 * odds.class_variance

@@ -18,7 +18,7 @@ from newfound.arrays import Bools, Doubles, Floats, Ints
 from newfound.mixture.counting.hiding import N_FOLDS, N_REPEATS, Affinities, Evidence
 
 #: Weight of a known row in the score, relative to a novel one. It is smaller than its fair weight,
-#: so that only regions count in which known rows prevail. There, rows of hidden classes are most
+#: so that only regions in which known rows prevail count. There, rows of hidden classes are most
 #: like rows of novel classes.
 _KNOWN_WEIGHT = 0.1
 #: Accepted share of false alarms among the classes that are taken to be absent.
@@ -62,8 +62,8 @@ def estimate_odds(evidence: Evidence, n_unlabelled: int) -> Odds:
         for group in (evidence.held_out, evidence.hidden, evidence.unlabelled)
     ]
     coefficients = _fit_logistic(groups[0], groups[1])
-    # the regression weighs both groups equally; here, as many known rows are taken to be
-    # unlabelled as are labelled
+    # the regression gives both groups equal weight; here we assume that the known classes have as
+    # many unlabelled rows as labelled ones
     prior = float(np.clip(evidence.n_kept / n_unlabelled, 0.02, 0.98))
     coefficients[0] += np.log(_KNOWN_WEIGHT * prior / (1 - prior))
     known, novel, unlabelled = (_score(coefficients, rows) for rows in groups)
@@ -114,8 +114,9 @@ def _means_by_class(values: Doubles, classes: Ints) -> Doubles:
 def find_present(evidence: Evidence, odds: Odds, n_known: int, n_unlabelled: int) -> Bools:
     """Find the known classes that have unlabelled rows.
 
-    The odds of one class are the score that unlabelled rows bring to it, minus what novel rows
-    would bring, over the score of held-out rows. A class is taken to be absent if its odds are
+    Every row adds its score to the class that it is nearest to. The odds of a class are a quotient:
+    the sum of the scores of unlabelled rows, minus what novel rows would contribute, over the sum
+    of the scores of held-out rows. A class is taken to be absent if its odds are
     less than half of the common odds, and lower than chance explains. Of many classes, some are
     low by chance, so the share of false alarms is controlled (Benjamini and Hochberg).
 
