@@ -445,7 +445,23 @@ def test_export_says_what_was_written(discovered, tmp_path):
     run_folder, _ = discovered
     printed = succeed("export", run_folder, "--to", "folders", "--out", tmp_path / "sorted")
     assert printed == f"Written: {tmp_path / 'sorted'}"
-    assert len(list((tmp_path / "sorted").glob("*/*.png"))) == N
+    copies = list((tmp_path / "sorted").glob("*/*.png"))
+    assert [path.stat().st_nlink for path in copies] == [1] * N
+
+
+def test_export_says_where_links_were_not_possible(discovered, tmp_path, monkeypatch):
+    run_folder, _ = discovered
+    arguments = ["export", run_folder, "--to", "folders", "--link", "--out"]
+    assert succeed(*arguments, tmp_path / "1") == f"Written: {tmp_path / '1'}"
+    assert {path.stat().st_nlink for path in (tmp_path / "1").glob("*/*.png")} == {2}
+
+    def link(*args):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", link)
+    printed = succeed(*arguments, tmp_path / "2")
+    assert printed.startswith(f"Note: {N} pictures were copied, not linked, because")
+    assert printed.endswith(f"(Invalid cross-device link). Written: {tmp_path / '2'}")
 
 
 def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatch):
@@ -532,6 +548,14 @@ BAD = {
     "export: no format": (
         ["export", "{root}/run", "--to", "excel", "--out", "{tmp}/a"],
         "There is no format 'excel'",
+    ),
+    "export: a file for a folder": (
+        ["export", "{root}/run", "--to", "folders", "--out", "{tmp}/a.json"],
+        "'folders' writes a folder, but",
+    ),
+    "export: a folder for a file": (
+        ["export", "{root}/run", "--to", "coco", "--out", "{tmp}/a/"],
+        "'coco' writes a file that ends in .json",
     ),
     "export: taken": (
         ["export", "{root}/run", "--to", "csv", "--out", "{root}/labels.csv"],

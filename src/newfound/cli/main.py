@@ -20,6 +20,7 @@ from newfound.cli.options import (
     Seed,
     chosen_settings,
     clear_errors,
+    noted_warnings,
     with_settings,
 )
 from newfound.cli.progress import show_progress
@@ -245,14 +246,32 @@ def report(run: Run) -> None:
 def export(
     run: Run,
     to: Annotated[str, typer.Option(help="csv, parquet, folders, fiftyone, label-studio or coco.")],
-    out: Annotated[Path, typer.Option(help="File or folder to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="What to write: a file for csv, parquet and coco, a folder for the others, either "
+            "for label-studio."
+        ),
+    ],
+    link: Annotated[
+        bool,
+        typer.Option(
+            "--link",
+            help="Make hard links to the pictures instead of copies. They take no space, but to "
+            "edit one is to edit the original.",
+        ),
+    ] = False,
 ) -> None:
     """Write the result of a run in the format of another tool."""
     from newfound.result.export import export
     from newfound.result.store import read_result
 
-    with clear_errors():
-        print(f"Written: {export(read_result(run), to, out)}")
+    def report_progress(done: int, total: int) -> None:
+        progress("Writing pictures", done, total)
+
+    with clear_errors(), show_progress() as progress, noted_warnings():
+        written = export(read_result(run), to, out, link=link, progress=report_progress)
+    print(f"Written: {written}")
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from newfound.deep.settings import Settings
-from newfound.errors import InputError, MissingExtraError
+from newfound.errors import ExportWarning, InputError, MissingExtraError
 
 Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
 Labels = Annotated[
@@ -36,6 +37,16 @@ def clear_errors() -> Iterator[None]:
     except KeyboardInterrupt as error:
         print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+@contextmanager
+def noted_warnings() -> Iterator[None]:
+    """Show what was not done as asked as notes, after the work, without the line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ExportWarning)
+        yield
+    for warning in caught:
+        print(f"Note: {warning.message}")
 
 
 def with_settings(

@@ -14,16 +14,17 @@ def test_an_unknown_format_is_refused(result, tmp_path):
 
 
 @pytest.mark.parametrize("to", ["csv", "parquet"])
-def test_tables_are_for_all_kinds(texts, features, tmp_path, to):
-    assert export(texts, to, tmp_path / "1").stat().st_size > 0
-    assert export(features, to, tmp_path / "2").stat().st_size > 0
+def test_tables_are_for_all_kinds(texts, features, out_for, to):
+    assert export(texts, to, out_for(to, "1")).stat().st_size > 0
+    assert export(features, to, out_for(to, "2")).stat().st_size > 0
 
 
-def test_what_was_read_from_a_run_folder_can_be_exported(result, tmp_path, files_in):
+def test_what_was_read_from_a_run_folder_can_be_exported(result, tmp_path, files_in, out_for):
     write_result(result, tmp_path / "run")
     again = read_result(tmp_path / "run")
     for to in FORMATS:
-        one, two = export(result, to, tmp_path / f"1-{to}"), export(again, to, tmp_path / f"2-{to}")
+        one = export(result, to, out_for(to, f"1-{to}"))
+        two = export(again, to, out_for(to, f"2-{to}"))
         if one.is_file():
             assert one.read_bytes() == two.read_bytes()
         else:
