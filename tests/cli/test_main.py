@@ -616,3 +616,30 @@ def test_an_error_of_the_program_itself_is_not_hidden(monkeypatch):
     monkeypatch.setattr("newfound.result.store.read_result", read_result)
     result = run("report", "run")
     assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_items_below_a_confidence_are_marked_in_all_that_is_written(root, tmp_path):
+    printed = succeed(
+        *["discover", root / "f.npz", "--no-rehearse", "--min-confidence", "0.9"],
+        *["--out", tmp_path / "run"],
+    )
+    result = read_result(tmp_path / "run")
+    n_unsure = int(result.is_unsure.sum())
+    assert n_unsure > 0
+    assert result.unsure in printed
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert result.unsure in page
+    rows = read_table(tmp_path / "run" / "assignments.csv")
+    assert sum(row["is_unsure"] == "True" for row in rows) == n_unsure
+    succeed("report", tmp_path / "run")
+    assert (tmp_path / "run" / "report.html").read_text(encoding="utf-8") == page
+    succeed("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "a.csv")
+    assert read_table(tmp_path / "a.csv") == rows
+    np.save(tmp_path / "more.npy", Digits.X[N : N + 40])
+    predicted = ["predict", tmp_path / "run", tmp_path / "more.npy", "--out", tmp_path / "p.csv"]
+    printed = succeed(*predicted)
+    rows = read_table(tmp_path / "p.csv")
+    n_unsure = sum(row["is_unsure"] == "True" for row in rows)
+    assert f"in new categories, {n_unsure} unsure: " in printed
+    assert [row["is_unsure"] for row in rows] == [str(float(r["confidence"]) < 0.9) for r in rows]
+    assert fail(*predicted, "--min-confidence", "90").endswith("such as 0.8; got 90.0.")

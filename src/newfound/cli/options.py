@@ -23,6 +23,21 @@ Labels = Annotated[
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        help="Mark unlabelled items whose confidence is lower, from 0 to 1, as unsure. They keep "
+        "their category. predict and update take the value of the run by default."
+    ),
+]
+Link = Annotated[
+    bool,
+    typer.Option(
+        "--link",
+        help="Make hard links to the pictures instead of copies. They take no space, but to edit "
+        "one is to edit the original.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 
 

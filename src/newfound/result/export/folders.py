@@ -26,7 +26,8 @@ def export_folders(result: Result, target: Target) -> None:
     places = [folders[name] for name in result.table["category"]]
     names = _file_names(paths, places)
     files = [f"{folder}/{name}" for folder, name in zip(places, names, strict=True)]
-    of_files = result.table[["id", "path", "category", "confidence"]]
+    columns = ["id", "path", "category", "confidence", "is_unsure"]
+    of_files = result.table[[name for name in columns if name in result.table]]
     of_folders = result.categories[["category", "kind", "size"]]
     with new_folder(out):
         for folder in folders.values():
