@@ -253,8 +253,9 @@ def asked(monkeypatch):
     """What the commands ask the workflows for, instead of training."""
     calls = []
 
-    def train(pictures, labels, settings, out, *, progress):
-        calls.append(SimpleNamespace(pictures=pictures, labels=labels, settings=settings, out=out))
+    def train(pictures, labels, settings, out, *, progress, **options):
+        given = {"pictures": pictures, "labels": labels, "settings": settings, "out": out}
+        calls.append(SimpleNamespace(**given, **options))
         raise InputError("enough")
 
     def pretrain(pictures, settings, out, *, progress):
@@ -274,6 +275,12 @@ def test_every_option_reaches_the_training(asked, command, base):
     run(command, "somewhere", *as_options(wanted))
     assert asked[0].settings.as_dict() == wanted
     assert all(wanted[name] != value for name, value in base.as_dict().items())
+
+
+def test_train_asks_for_a_least_confidence(asked):
+    fail("train", "somewhere")
+    fail("train", "somewhere", "--min-confidence", "0.7")
+    assert [call.min_confidence for call in asked] == [None, 0.7]
 
 
 def test_train_asks_for_what_was_given(asked):
@@ -379,12 +386,13 @@ def test_discover_passes_everything_on(monkeypatch):
 
     monkeypatch.setattr("newfound.workflows.discover.discover", discover)
     options = ["--encoder", "e", "--n-categories", "7", "--train", "--no-rehearse", "--seed", "3"]
+    options += ["--min-confidence", "0.8"]
     fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
     assert callable(seen.pop("progress"))
     assert str(seen.pop("out")) == "there"
     assert seen == {
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
-        **{"train": True, "rehearse": False, "seed": 3},
+        **{"train": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
     }
 
 
