@@ -1,6 +1,6 @@
 import pytest
 
-from newfound.words import any_of, first_few, plural
+from newfound.words import any_of, file_size, first_few, plural
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,15 @@ def test_an_empty_name_is_shown():
 @pytest.mark.parametrize(("names", "text"), [("a", "a"), ("ab", "a or b"), ("abc", "a, b or c")])
 def test_any_of(names, text):
     assert any_of(names) == text
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        *[(0, "0 B"), (812, "812 B"), (1000, "1.0 kB"), (28_672, "28.7 kB"), (99_960, "100 kB")],
+        *[(999_499, "999 kB"), (999_500, "1.0 MB"), (3_400_000_000, "3.4 GB")],
+        (1_234_500_000_000_000, "1,234.5 TB"),
+    ],
+)
+def test_sizes_of_files(n_bytes, text):
+    assert file_size(n_bytes) == text

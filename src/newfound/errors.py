@@ -18,6 +18,10 @@ class DiscoveryWarning(UserWarning):
     """The result is valid, but less certain than usual; the message says why."""
 
 
+class ExportWarning(UserWarning):
+    """The export is complete, but not as it was asked for; the message says what differs."""
+
+
 def require(module: str, extra: str) -> ModuleType:
     """Import `module`, or say which pip command installs it.
 

@@ -1,4 +1,4 @@
-"""Small pieces of English that messages share: plurals and lists of names."""
+"""Small pieces of English that messages share: plurals, lists of names, sizes of files."""
 
 from __future__ import annotations
 
@@ -38,3 +38,13 @@ def any_of(names: Iterable[str]) -> str:
     """Names to choose from: ``csv, parquet or coco``."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+def file_size(n_bytes: int) -> str:
+    """A size as file managers show it, in powers of 1000: ``812 B``, ``3.4 GB``."""
+    size = float(n_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 999.5:
+            return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:,.1f} TB"

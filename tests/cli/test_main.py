@@ -253,8 +253,9 @@ def asked(monkeypatch):
     """What the commands ask the workflows for, instead of training."""
     calls = []
 
-    def train(pictures, labels, settings, out, *, progress):
-        calls.append(SimpleNamespace(pictures=pictures, labels=labels, settings=settings, out=out))
+    def train(pictures, labels, settings, out, *, progress, **options):
+        given = {"pictures": pictures, "labels": labels, "settings": settings, "out": out}
+        calls.append(SimpleNamespace(**given, **options))
         raise InputError("enough")
 
     def pretrain(pictures, settings, out, *, progress):
@@ -274,6 +275,12 @@ def test_every_option_reaches_the_training(asked, command, base):
     run(command, "somewhere", *as_options(wanted))
     assert asked[0].settings.as_dict() == wanted
     assert all(wanted[name] != value for name, value in base.as_dict().items())
+
+
+def test_train_asks_for_a_least_confidence(asked):
+    fail("train", "somewhere")
+    fail("train", "somewhere", "--min-confidence", "0.7")
+    assert [call.min_confidence for call in asked] == [None, 0.7]
 
 
 def test_train_asks_for_what_was_given(asked):
@@ -379,12 +386,13 @@ def test_discover_passes_everything_on(monkeypatch):
 
     monkeypatch.setattr("newfound.workflows.discover.discover", discover)
     options = ["--encoder", "e", "--n-categories", "7", "--train", "--no-rehearse", "--seed", "3"]
+    options += ["--min-confidence", "0.8"]
     fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
     assert callable(seen.pop("progress"))
     assert str(seen.pop("out")) == "there"
     assert seen == {
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
-        **{"train": True, "rehearse": False, "seed": 3},
+        **{"train": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
     }
 
 
@@ -445,7 +453,23 @@ def test_export_says_what_was_written(discovered, tmp_path):
     run_folder, _ = discovered
     printed = succeed("export", run_folder, "--to", "folders", "--out", tmp_path / "sorted")
     assert printed == f"Written: {tmp_path / 'sorted'}"
-    assert len(list((tmp_path / "sorted").glob("*/*.png"))) == N
+    copies = list((tmp_path / "sorted").glob("*/*.png"))
+    assert [path.stat().st_nlink for path in copies] == [1] * N
+
+
+def test_export_says_where_links_were_not_possible(discovered, tmp_path, monkeypatch):
+    run_folder, _ = discovered
+    arguments = ["export", run_folder, "--to", "folders", "--link", "--out"]
+    assert succeed(*arguments, tmp_path / "1") == f"Written: {tmp_path / '1'}"
+    assert {path.stat().st_nlink for path in (tmp_path / "1").glob("*/*.png")} == {2}
+
+    def link(*args):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr("os.link", link)
+    printed = succeed(*arguments, tmp_path / "2")
+    assert printed.startswith(f"Note: {N} pictures were copied, not linked, because")
+    assert printed.endswith(f"(Invalid cross-device link). Written: {tmp_path / '2'}")
 
 
 def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatch):
@@ -533,6 +557,14 @@ BAD = {
         ["export", "{root}/run", "--to", "excel", "--out", "{tmp}/a"],
         "There is no format 'excel'",
     ),
+    "export: a file for a folder": (
+        ["export", "{root}/run", "--to", "folders", "--out", "{tmp}/a.json"],
+        "'folders' writes a folder, but",
+    ),
+    "export: a folder for a file": (
+        ["export", "{root}/run", "--to", "coco", "--out", "{tmp}/a/"],
+        "'coco' writes a file that ends in .json",
+    ),
     "export: taken": (
         ["export", "{root}/run", "--to", "csv", "--out", "{root}/labels.csv"],
         r"labels\.csv",
@@ -592,3 +624,30 @@ def test_an_error_of_the_program_itself_is_not_hidden(monkeypatch):
     monkeypatch.setattr("newfound.result.store.read_result", read_result)
     result = run("report", "run")
     assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_items_below_a_confidence_are_marked_in_all_that_is_written(root, tmp_path):
+    printed = succeed(
+        *["discover", root / "f.npz", "--no-rehearse", "--min-confidence", "0.9"],
+        *["--out", tmp_path / "run"],
+    )
+    result = read_result(tmp_path / "run")
+    n_unsure = int(result.is_unsure.sum())
+    assert n_unsure > 0
+    assert result.unsure in printed
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert result.unsure in page
+    rows = read_table(tmp_path / "run" / "assignments.csv")
+    assert sum(row["is_unsure"] == "True" for row in rows) == n_unsure
+    succeed("report", tmp_path / "run")
+    assert (tmp_path / "run" / "report.html").read_text(encoding="utf-8") == page
+    succeed("export", tmp_path / "run", "--to", "csv", "--out", tmp_path / "a.csv")
+    assert read_table(tmp_path / "a.csv") == rows
+    np.save(tmp_path / "more.npy", Digits.X[N : N + 40])
+    predicted = ["predict", tmp_path / "run", tmp_path / "more.npy", "--out", tmp_path / "p.csv"]
+    printed = succeed(*predicted)
+    rows = read_table(tmp_path / "p.csv")
+    n_unsure = sum(row["is_unsure"] == "True" for row in rows)
+    assert f"in new categories, {n_unsure} unsure: " in printed
+    assert [row["is_unsure"] for row in rows] == [str(float(r["confidence"]) < 0.9) for r in rows]
+    assert fail(*predicted, "--min-confidence", "90").endswith("such as 0.8; got 90.0.")

@@ -287,3 +287,33 @@ def test_a_run_from_python_says_that_no_command_repeats_it(page_of, found):
 def test_the_command_survives_a_run_folder(page_of, found, tmp_path):
     write_result(result_from(*found, RunFacts(rerun="newfound discover x")), tmp_path)
     assert "newfound discover x" in page_of(read_result(tmp_path)).text()
+
+
+def test_unsure_items_have_a_mark(page_of, result_of, picture_paths):
+    settings = Request(min_confidence=0.75)
+    for contents in ({}, {"texts": ["words"] * 48}, {"paths": picture_paths(48)}):
+        result = result_of(record={"settings": settings}, **contents)
+        page = page_of(result)
+        marks = result.is_unsure
+        assert 0 < marks.sum() < len(marks)
+        assert result.unsure in page.text()
+        data = page.data()
+        by_id = dict(zip(result.collection.ids, marks.astype(int).tolist(), strict=True))
+        assert data["unsure"] == [by_id[name] for name in data["id"]]
+        shown = [element for element in page.elements if "data-item" in element]
+        assert shown
+        for element in shown:
+            is_marked = "unsure" in element["class"].split()
+            assert is_marked == data["unsure"][int(element["data-item"])]
+            if contents.get("paths"):
+                assert element["aria-label"].endswith(", unsure") == is_marked
+        n_on_cards = [int(marks[result.assigned.labels == code].sum()) for code in range(4)]
+        for n in n_on_cards:
+            assert f"{n}  unsure" in page.text()
+
+
+def test_without_a_least_confidence_nothing_is_marked(page_of, result_of):
+    page = page_of(result_of())
+    assert "unsure" not in page.text()
+    assert page.with_class("unsure") == []
+    assert not any(page.data()["unsure"])

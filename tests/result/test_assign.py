@@ -11,6 +11,7 @@ from newfound.result.assign import (
     leave_one_out,
     outlier_scores,
     project,
+    unsure_items,
     usual_distances,
 )
 from newfound.result.build import predict_table
@@ -129,3 +130,11 @@ def test_labelled_rows_say_what_is_usual_if_there_are_enough(n_labelled):
     usual = usual_distances(distance, is_labelled)
     expected = [d for d, labelled in zip(distance, is_labelled, strict=True) if labelled and d]
     assert usual.tolist() == sorted(distance if n_labelled < 20 else expected)
+
+
+def test_unsure_items_have_no_label_and_too_little_confidence():
+    confidence = np.array([0.5, 0.8, 0.79999, 0.1, 1.0, np.nan])
+    is_labelled = np.array([False, False, False, True, False, False])
+    marks = unsure_items(confidence, is_labelled, 0.8)
+    assert marks.tolist() == [True, False, True, False, False, True]
+    assert unsure_items(confidence, is_labelled, None) is None

@@ -1,5 +1,7 @@
 """A run and its categories in words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from newfound.result.sentences import (
     answer_sentence,
     rerun_sentence,
     trust_sentence,
+    unsure_sentence,
     why_not_merged,
     why_not_split,
 )
@@ -134,3 +137,12 @@ def test_why_no_command_repeats_a_run():
     assert rerun_sentence(record()) == "This run was started from Python, so no command repeats it."
     assert "continued with newfound update" in rerun_sentence(record(command="update"))
     assert "was recorded" in rerun_sentence(record(settings=Request(train=True)))
+
+
+def test_unsure_items_are_counted():
+    record = RunRecord("pictures", 1500, 300, 5, 2, settings=Request(min_confidence=0.975))
+    assert unsure_sentence(1, record) == (
+        "1 of 1,200 pictures without a label is unsure: its confidence is below 97.5 %."
+    )
+    assert unsure_sentence(1030, record).startswith("1,030 of 1,200 pictures without a label are")
+    assert unsure_sentence(0, replace(record, settings=Request())) is None

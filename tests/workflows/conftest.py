@@ -47,6 +47,13 @@ def digits_file(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="session")
+def marked(digits_file, tmp_path_factory):
+    """A run on features in which items of little confidence are marked, with its folder."""
+    out = tmp_path_factory.mktemp("marked") / "run"
+    return discover(digits_file, rehearse=False, min_confidence=0.9, out=out), out
+
+
 @pytest.fixture
 def stop_at():
     """A progress callback that presses Ctrl-C when so much of a step is done."""

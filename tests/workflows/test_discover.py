@@ -324,3 +324,28 @@ def test_the_same_command_gives_the_same_again(run_pictures, finished):
     result, out = finished
     again = run_pictures(out)
     pd.testing.assert_frame_equal(again.table, result.table)
+
+
+def test_items_below_a_confidence_are_marked(finished, marked):
+    result, out = marked
+    table = result.table
+    is_low, is_free = table["confidence"] < 0.9, table["given_label"].isna()
+    assert (is_low & is_free).any()
+    assert (is_low & ~is_free).any()  # a labelled item is not marked, however unlikely it is
+    assert table["is_unsure"].tolist() == (is_low & is_free).tolist()
+    assert (table["category"] == np.array(result.names)[result.assigned.labels]).all()
+    assert result.record.settings == Request(rehearse=False, min_confidence=0.9)
+    assert result.record.rerun.endswith("--min-confidence 0.9 --seed 0")
+    again = read_result(out)
+    pd.testing.assert_frame_equal(again.table, table)
+    assert again.unsure == result.unsure
+    assert pd.read_csv(out / "assignments.csv")["is_unsure"].tolist() == table["is_unsure"].tolist()
+    assert pd.read_parquet(out / "assignments.parquet")["is_unsure"].dtype == bool
+    plain, _ = finished
+    assert (plain.is_unsure, plain.unsure) == (None, None)
+    assert "is_unsure" not in plain.table
+
+
+def test_a_confidence_that_makes_no_sense_is_refused(digits_file):
+    with pytest.raises(InputError, match="min_confidence must be a number from 0 to 1"):
+        discover(digits_file, min_confidence=90)

@@ -32,6 +32,11 @@ def test_the_seconds_of_a_step_are_kept():
         ({"seed": 2**32}, "seed must be a whole number from 0"),
         ({"seed": 1.0}, "seed must be a whole number from 0"),
         ({"n_categories": 0}, "n_categories must be a whole number of at least 1"),
+        ({"min_confidence": 80}, r"from 0 to 1, such as 0\.8; got 80"),
+        ({"min_confidence": -0.1}, "min_confidence must be a number"),
+        ({"min_confidence": float("nan")}, "min_confidence must be a number"),
+        ({"min_confidence": True}, "min_confidence must be a number"),
+        ({"min_confidence": "0.8"}, "min_confidence must be a number"),
     ],
 )
 def test_values_that_make_no_sense_are_refused(options, message):

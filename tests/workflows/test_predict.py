@@ -61,3 +61,18 @@ def test_a_run_without_its_model_cannot_predict(finished, pictures, tmp_path):
             (copy / path.name).write_bytes(path.read_bytes())
     with pytest.raises(InputError, match="has no folder 'model'"):
         predict(copy, pictures / "more")
+
+
+def test_predictions_below_the_confidence_of_the_run_are_marked(marked, finished, pictures):
+    _, out = marked
+    more = collection_of(Digits.X[N:450], [*[None] * 20, *Digits.y[N + 20 : 450]])
+    table = predict(out, more)
+    is_free = table["given_label"].isna()
+    assert table["is_unsure"].tolist() == ((table["confidence"] < 0.9) & is_free).tolist()
+    assert table["is_unsure"].any()
+    strict = predict(out, more, min_confidence=1)
+    assert strict["is_unsure"].tolist() == ((table["confidence"] < 1) & is_free).tolist()
+    assert not predict(out, more, min_confidence=0)["is_unsure"].any()
+    assert "is_unsure" not in predict(finished[1], pictures / "more")
+    with pytest.raises(InputError, match="min_confidence must be"):
+        predict(out, more, min_confidence=2)

@@ -326,3 +326,16 @@ def test_the_label_zero_is_written(root, tmp_path):
     )
     given = {row["given_label"] for row in read_table(tmp_path / "run" / "assignments.csv")}
     assert given == {"", "0", "1", "2", "3", "4"}
+
+
+def test_pictures_below_a_confidence_are_marked(root, tmp_path):
+    marked = train_on(root, tmp_path / "run", min_confidence=0.9)
+    is_free = marked.table["given_label"].isna()
+    is_low = marked.table["confidence"] < 0.9
+    assert marked.table["is_unsure"].tolist() == (is_low & is_free).tolist()
+    assert marked.table["is_unsure"].any()
+    assert read_result(tmp_path / "run").record.settings.min_confidence == 0.9
+    assert marked.record.rerun.endswith(" --min-confidence 0.9")
+    with pytest.raises(InputError, match="min_confidence must be"):
+        train_on(root, tmp_path / "no", min_confidence=90)
+    assert not (tmp_path / "no").exists()

@@ -181,3 +181,17 @@ def test_after_an_update_the_first_command_is_refused(blob_run):
     update(out, Blobs.take(np.flatnonzero(Blobs.truth == 8)))
     with pytest.raises(InputError, match="holds a run of `newfound update`"):
         discover(Blobs.without(8), out=out)
+
+
+def test_an_update_keeps_the_least_confidence_or_takes_another(marked, tmp_path):
+    _, run = marked
+    more = collection_of(Digits.X[N:350], [None] * 50, [f"more {i}" for i in range(50)])
+    for given, least in ((None, 0.9), (0.5, 0.5)):
+        out = tmp_path / str(given)
+        result, _ = update(run, more, out=out, min_confidence=given)
+        is_free = result.table["given_label"].isna()
+        is_low = result.table["confidence"] < least
+        assert result.table["is_unsure"].tolist() == (is_low & is_free).tolist()
+        assert read_result(out).record.settings.min_confidence == least
+    with pytest.raises(InputError, match="min_confidence must be"):
+        update(run, more, out=tmp_path / "no", min_confidence=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +14,8 @@ from rich.table import Table
 from newfound._version import __version__
 from newfound.cli.options import (
     Labels,
+    Link,
+    MinConfidence,
     More,
     Out,
     Pictures,
@@ -20,6 +23,7 @@ from newfound.cli.options import (
     Seed,
     chosen_settings,
     clear_errors,
+    noted_warnings,
     with_settings,
 )
 from newfound.cli.progress import show_progress
@@ -95,6 +99,7 @@ def train(
     labels: Labels = None,
     out: Out = Path("run"),
     paper: Annotated[bool, typer.Option("--paper", help="Follow the paper to the letter.")] = False,
+    min_confidence: MinConfidence = None,
     **settings: Any,
 ) -> None:
     """Train a network and find the categories of pictures together (the paper's Algorithm 1)."""
@@ -102,7 +107,9 @@ def train(
 
     with clear_errors(), show_progress() as progress:
         chosen = chosen_settings(context, Settings.paper if paper else Settings, settings)
-        result = train(pictures, labels, chosen, out, progress=progress)
+        result = train(
+            pictures, labels, chosen, out, min_confidence=min_confidence, progress=progress
+        )
         if is_first_process():
             has_report = _write_report_if_possible(result, out, progress)
     if is_first_process():
@@ -150,6 +157,7 @@ def discover(
         bool,
         typer.Option(help="Hide some known classes to see how far the number can be trusted."),
     ] = True,
+    min_confidence: MinConfidence = None,
     seed: Seed = 0,
 ) -> None:
     """Find the categories that the labels don't have yet. This is the main job."""
@@ -164,6 +172,7 @@ def discover(
             n_categories=n_categories,
             train=train,
             rehearse=rehearse,
+            min_confidence=min_confidence,
             seed=seed,
             progress=progress,
         )
@@ -197,16 +206,18 @@ def predict(
     run: Run,
     more: More,
     out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
+    min_confidence: MinConfidence = None,
 ) -> None:
     """Put more items into the categories of a run, which stay as they are."""
     from newfound.data.tables import write_csv
     from newfound.workflows.predict import predict
 
     with clear_errors(), show_progress() as progress:
-        table = predict(run, more, progress=progress)
+        table = predict(run, more, min_confidence=min_confidence, progress=progress)
         write_csv(table, out)
     n_novel = int((table["kind"] == "novel").sum())
-    print(f"{plural(len(table), 'item')}, {n_novel:,} of them in new categories: {out}")
+    unsure = f", {int(table['is_unsure'].sum()):,} unsure" if "is_unsure" in table else ""
+    print(f"{plural(len(table), 'item')}, {n_novel:,} of them in new categories{unsure}: {out}")
     _print_skipped(table.attrs["skipped"])
 
 
@@ -219,6 +230,7 @@ def update(
         Path | None,
         typer.Option(help="Another run folder for the result; by default RUN itself is updated."),
     ] = None,
+    min_confidence: MinConfidence = None,
 ) -> None:
     """Find the categories again with more items or labels; categories keep their names."""
     from newfound.report.changes import write_changes
@@ -226,7 +238,9 @@ def update(
 
     target = out or run
     with clear_errors(), show_progress() as progress:
-        result, changes = update(run, more, labels, out=out, progress=progress)
+        result, changes = update(
+            run, more, labels, out=out, min_confidence=min_confidence, progress=progress
+        )
         _write_report(result, target, progress)
         write_changes(changes, target / "changes.html")
     _print_answer(result, target)
@@ -248,14 +262,23 @@ def report(run: Run) -> None:
 def export(
     run: Run,
     to: Annotated[str, typer.Option(help="csv, parquet, folders, fiftyone, label-studio or coco.")],
-    out: Annotated[Path, typer.Option(help="File or folder to write.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="What to write: a file for csv, parquet and coco, a folder for the others, either "
+            "for label-studio."
+        ),
+    ],
+    link: Link = False,
 ) -> None:
     """Write the result of a run in the format of another tool."""
     from newfound.result.export import export
     from newfound.result.store import read_result
 
-    with clear_errors():
-        print(f"Written: {export(read_result(run), to, out)}")
+    with clear_errors(), show_progress() as progress, noted_warnings():
+        step = functools.partial(progress, "Writing pictures")
+        written = export(read_result(run), to, out, link=link, progress=step)
+    print(f"Written: {written}")
 
 
 @app.command()
@@ -285,10 +308,8 @@ def demo(
 def _write_report(result: Result, folder: Path, progress: Progress) -> None:
     from newfound.report.page import write_report
 
-    def report_progress(done: int, total: int) -> None:
-        progress("Drawing the report", done, total)
-
-    write_report(result, folder / "report.html", progress=report_progress)
+    step = functools.partial(progress, "Drawing the report")
+    write_report(result, folder / "report.html", progress=step)
 
 
 def _write_report_if_possible(result: Result, folder: Path, progress: Progress) -> bool:
@@ -304,6 +325,8 @@ def _print_answer(result: Result, folder: Path, *, has_report: bool = True) -> N
     """Print the answer, how far to trust it, and where to look."""
     print(result.answer)
     print(result.trust)
+    if result.unsure is not None:
+        print(result.unsure)
     for warning in result.record.warnings:
         print(f"Note: {warning}")
     _print_skipped(result.collection.skipped)

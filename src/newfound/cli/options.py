@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 import typer
 
 from newfound.deep.settings import Settings
-from newfound.errors import InputError, MissingExtraError
+from newfound.errors import ExportWarning, InputError, MissingExtraError
 
 Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
 Labels = Annotated[
@@ -22,6 +23,21 @@ Labels = Annotated[
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        help="Mark unlabelled items whose confidence is lower, from 0 to 1, as unsure. They keep "
+        "their category. predict and update take the value of the run by default."
+    ),
+]
+Link = Annotated[
+    bool,
+    typer.Option(
+        "--link",
+        help="Make hard links to the pictures instead of copies. They take no space, but to edit "
+        "one is to edit the original.",
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 
 
@@ -36,6 +52,16 @@ def clear_errors() -> Iterator[None]:
     except KeyboardInterrupt as error:
         print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+@contextmanager
+def noted_warnings() -> Iterator[None]:
+    """Show what was not done as asked as notes, after the work, without the line of code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ExportWarning)
+        yield
+    for warning in caught:
+        print(f"Note: {warning.message}")
 
 
 def with_settings(

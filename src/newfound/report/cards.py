@@ -26,8 +26,8 @@ class Card:
         Code of the category; its anchor on the page is ``#c-{code}``.
     name, kind : str
         Its name, and "known" or "novel".
-    size, n_labelled : int
-        Number of items, and of items with a given label.
+    size, n_labelled, n_unsure : int
+        Number of items, of items with a given label, and of items that are marked as unsure.
     share : float
         Its share of all items.
     stability, confidence : float or None
@@ -49,6 +49,7 @@ class Card:
     kind: str
     size: int
     n_labelled: int
+    n_unsure: int
     share: float
     stability: float | None
     confidence: float | None
@@ -103,6 +104,7 @@ def _make_card(items: Items, code: int) -> Card:
         kind=items.kinds[code],
         size=size,
         n_labelled=int(profiles.n_labelled[code]),
+        n_unsure=int(items.is_unsure[items.codes == code].sum()),
         share=size / max(1, len(items.codes)),
         stability=stability,
         confidence=confidence,

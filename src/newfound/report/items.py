@@ -48,6 +48,8 @@ class View:
         CSS classes of the thumbnail.
     position : str
         CSS `background-position` of the thumbnail.
+    is_unsure : bool
+        Whether its confidence is below what a person asked for.
     """
 
     index: int
@@ -55,6 +57,7 @@ class View:
     text: str | None
     tile: str | None
     position: str
+    is_unsure: bool
 
 
 class Items:
@@ -93,6 +96,12 @@ class Items:
     def is_novel(self) -> Bools:
         """Items in novel categories."""
         return self.codes >= self.result.n_known
+
+    @cached_property
+    def is_unsure(self) -> Bools:
+        """Items that are marked as unsure; none if the run was made without marks."""
+        marks = self.result.is_unsure
+        return np.zeros(len(self.codes), dtype=bool) if marks is None else marks
 
     def choose(self, featured: Iterable[int]) -> None:
         """Decide which items are on the page: all, or a sample that has the featured rows."""
@@ -133,7 +142,8 @@ class Items:
         if self.collection.texts is not None:
             text = _shorten(self.collection.texts[row])
         tile, position = self._tile(row, index)
-        return View(index, self.collection.ids[row], text, tile, position)
+        is_unsure = bool(self.is_unsure[row])
+        return View(index, self.collection.ids[row], text, tile, position, is_unsure)
 
     def _tile(self, row: int, index: int) -> tuple[str | None, str]:
         if self.small is None or self.large is None:
@@ -169,6 +179,7 @@ class Items:
             "category": self.codes[rows].tolist(),
             "labelled": self.is_labelled[rows].astype(int).tolist(),
             "confidence": np.round(100 * self.confidence[rows]).astype(int).tolist(),
+            "unsure": self.is_unsure[rows].astype(int).tolist(),
             "runner": result.assigned.runner_up[rows].tolist(),
             "outlier": np.round(100 * outliers).astype(int).tolist(),
             "x": None if self.map is None else self.map.points[:, 0].tolist(),

@@ -183,6 +183,8 @@ def _answer(result: Result, items: Items) -> dict[str, Any]:
         "n_known": result.n_known,
         "n_novel": result.n_novel,
         "n_in_novel": int(items.is_novel.sum()),
+        "n_unsure": int(items.is_unsure.sum()),
+        "unsure": result.unsure,
         "interval": interval_range(result.n_novel, record.n_novel_interval),
         "rehearsal": rehearsal_dots(() if rehearsal is None else rehearsal.ratios),
         "n_draws": None if rehearsal is None else rehearsal.n_draws,

@@ -39,8 +39,9 @@
     button.type = "button";
     button.dataset.item = i;
     button.title = data.id[i];
+    if (data.unsure[i]) button.classList.add("unsure");
     if (data.small) {
-      button.setAttribute("aria-label", data.id[i]);
+      button.setAttribute("aria-label", data.unsure[i] ? `${data.id[i]}, unsure` : data.id[i]);
       button.append(makeTile(i, preferLarge));
     } else button.append(make("bdi", "", words));
     return button;
@@ -68,7 +69,7 @@
     const kind = category(i).kind === "novel" ? "new" : "known";
     fact(list, "Category", `${category(i).name} (${kind})`);
     fact(list, "Label", data.labelled[i] ? "given" : "none");
-    fact(list, "Confidence", `${data.confidence[i]} %`);
+    fact(list, "Confidence", `${data.confidence[i]} %${data.unsure[i] ? " (unsure)" : ""}`);
     if (data.runner[i] >= 0) fact(list, "Runner-up", data.categories[data.runner[i]].name);
     fact(list, "Outlier score", (data.outlier[i] / 100).toFixed(2));
     body.append(id, list);

@@ -108,6 +108,30 @@ def distances_from_prototypes(V: Floats, prototypes: Floats, labels: Ints) -> Do
     return distances
 
 
+def unsure_items(
+    confidence: Doubles, is_labelled: Bools, min_confidence: float | None
+) -> Bools | None:
+    """Which items are below the confidence that a person asked for.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n,)
+        Probability of the category of each item.
+    is_labelled : ndarray of bool, shape (n,)
+        Items with a given label. They are never unsure: a person has said what they are.
+    min_confidence : float or None
+        The lowest confidence that is sure enough.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,), or None
+        None if `min_confidence` is None.
+    """
+    if min_confidence is None:
+        return None
+    return ~is_labelled & ~(confidence >= min_confidence)
+
+
 # ------------------------------------------------------------------------------ outlier scores
 
 

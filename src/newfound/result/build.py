@@ -13,7 +13,13 @@ from newfound.data.collection import Collection
 from newfound.data.tables import Table
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
-from newfound.result.assign import assign, leave_one_out, outlier_scores, usual_distances
+from newfound.result.assign import (
+    assign,
+    leave_one_out,
+    outlier_scores,
+    unsure_items,
+    usual_distances,
+)
 from newfound.result.lineage import highest_number, novel_ids
 from newfound.result.profiles import profile_categories
 from newfound.result.record import History, RunFacts, RunRecord
@@ -129,7 +135,13 @@ def _as_floats(interval: tuple[float, float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def predict_table(result: Result, collection: Collection, features: Floats) -> Table:
+def predict_table(
+    result: Result,
+    collection: Collection,
+    features: Floats,
+    *,
+    min_confidence: float | None = None,
+) -> Table:
     """Assign more items to the categories of a result, which stay as they are.
 
     Parameters
@@ -140,6 +152,8 @@ def predict_table(result: Result, collection: Collection, features: Floats) -> T
         More items. Their labels, if any, are shown beside the category and not used.
     features : ndarray of shape (n, d)
         Features of these items, from the same encoder.
+    min_confidence : float, optional
+        The lowest confidence that is sure enough. By default that of the run.
 
     Returns
     -------
@@ -168,4 +182,7 @@ def predict_table(result: Result, collection: Collection, features: Floats) -> T
     is_labelled = result.collection.is_labelled
     distance = leave_one_out(result.assigned, is_labelled, result.n_known)
     scores = outlier_scores(assigned.distance, usual_distances(distance, is_labelled))
-    return item_table(collection, assigned, scores, result.names, result.n_known)
+    if min_confidence is None:
+        min_confidence = result.record.settings.min_confidence
+    is_unsure = unsure_items(assigned.confidence, collection.is_labelled, min_confidence)
+    return item_table(collection, assigned, scores, result.names, result.n_known, is_unsure)

@@ -38,12 +38,15 @@ class Request:
         Whether a rehearsal was asked for.
     training : dict or None
         Settings of the training by name, if there was one.
+    min_confidence : float or None
+        Unlabelled items with a lower confidence are marked as unsure; None marks nothing.
     """
 
     n_categories: int | None = None
     train: bool = False
     rehearse: bool = True
     training: dict[str, Any] | None = None
+    min_confidence: float | None = None
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from newfound.arrays import Doubles, Floats, Ints
+from newfound.arrays import Bools, Doubles, Floats, Ints
 from newfound.data.collection import Collection
 from newfound.data.tables import Table, as_objects, make_table
 from newfound.mixture.estimator import SplitMergeMixture
-from newfound.result.assign import Assigned, Singles
+from newfound.result.assign import Assigned, Singles, unsure_items
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
 from newfound.result.sentences import (
     answer_sentence,
     trust_sentence,
+    unsure_sentence,
     why_not_merged,
     why_not_split,
 )
@@ -106,6 +107,21 @@ class Result:
         return trust_sentence(self.record)
 
     @cached_property
+    def is_unsure(self) -> Bools | None:
+        """For each item whether it has no label and a confidence below `min_confidence`.
+
+        None if the run was made without `min_confidence`.
+        """
+        share = self.record.settings.min_confidence
+        return unsure_items(self.assigned.confidence, self.collection.is_labelled, share)
+
+    @property
+    def unsure(self) -> str | None:
+        """How many items that are, in one sentence; None without `min_confidence`."""
+        marks = self.is_unsure
+        return unsure_sentence(0 if marks is None else int(marks.sum()), self.record)
+
+    @cached_property
     def table(self) -> Table:
         """One row for each item, in the order of the collection, as a DataFrame.
 
@@ -120,10 +136,17 @@ class Result:
           of its class if the label were not known: look again at labels with low values;
         - ``runner_up``: the most probable other category, None if there is no other;
         - ``outlier_score``: share of the labelled items that are nearer to their prototype; 1 is
-          far from everything.
+          far from everything;
+        - ``is_unsure``: whether the item has no label and a confidence below `min_confidence`.
+          Without `min_confidence` there is no such column.
         """
         return item_table(
-            self.collection, self.assigned, self.outlier_scores, self.names, self.n_known
+            self.collection,
+            self.assigned,
+            self.outlier_scores,
+            self.names,
+            self.n_known,
+            self.is_unsure,
         )
 
     @cached_property
@@ -164,6 +187,7 @@ def item_table(
     scores: Doubles,
     names: Sequence[str],
     n_known: int,
+    is_unsure: Bools | None,
 ) -> Table:
     """A table of items with the columns of `Result.table`."""
     name_of = np.array([*names, None], dtype=object)  # -1 is None
@@ -178,6 +202,8 @@ def item_table(
         "runner_up": name_of[assigned.runner_up],
         "outlier_score": scores,
     }
+    if is_unsure is not None:
+        columns["is_unsure"] = is_unsure
     return make_table(columns)
 
 

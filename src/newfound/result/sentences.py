@@ -71,6 +71,18 @@ def _rehearsal_sentence(rehearsal: RehearsalRecord, n_novel: int) -> str:
     return f"{words}, which is close to the correct value, 1."
 
 
+def unsure_sentence(n_unsure: int, record: RunRecord) -> str | None:
+    """How many items are marked as unsure, in one sentence; None if marks were not asked for."""
+    share = record.settings.min_confidence
+    if share is None:
+        return None
+    are = "is unsure: its" if n_unsure == 1 else "are unsure: their"
+    return (
+        f"{n_unsure:,} of {record.n_items - record.n_labelled:,} {_ITEMS[record.kind]} without a "
+        f"label {are} confidence is below {100 * share:g} %."
+    )
+
+
 def rerun_sentence(record: RunRecord) -> str:
     """Why there is no command line that repeats a run."""
     if record.command == "update":

@@ -52,7 +52,6 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
     **json_files
         Further JSON files, such as ``changes``: name without the ending → plain values.
     """
-    pandas = require("pandas", "report")
     require("pyarrow", "report")
     collection = result.collection
     with staged(Path(folder)) as stage:
@@ -67,13 +66,21 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
         write_parquet(result.table, stage / "assignments.parquet")
         write_csv(result.categories, stage / "categories.csv")
         write_parquet(_stored_categories(result), stage / "categories.parquet")
-        skipped = [(item.path, item.reason) for item in collection.skipped]
-        write_csv(pandas.DataFrame(skipped, columns=["path", "reason"]), stage / "skipped.csv")
+        write_skipped(collection.skipped, stage / "skipped.csv")
         for name, content in json_files.items():
             write_json(stage / f"{name}.json", content)
         # The sentences are for people who open the file. They are not read back.
         sentences = {"sentence": result.answer, "trust": result.trust}
         write_json(stage / RUN, {**result.record.as_json(), **sentences})
+
+
+def write_skipped(skipped: Sequence[Skipped], path: Path) -> None:
+    """Write the table of files that could not be used, with the reasons."""
+    columns = {
+        "path": as_objects([item.path for item in skipped]),
+        "reason": as_objects([item.reason for item in skipped]),
+    }
+    write_csv(make_table(columns), path)
 
 
 def _stored_categories(result: Result) -> Table:

@@ -41,6 +41,7 @@ def discover(
     train: bool = False,
     settings: Settings | None = None,
     rehearse: bool = True,
+    min_confidence: float | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Result:
@@ -68,6 +69,10 @@ def discover(
         Hide some known classes and see whether they are found, to say how far the number can be
         trusted. Skipped if the number is given, with fewer than 4 known classes, and from 100,000
         rows on.
+    min_confidence : float, optional
+        Mark unlabelled items whose confidence is lower, from 0 to 1, in the column ``is_unsure``
+        of the tables, in the report and in exports. They keep their category. By default nothing
+        is marked, and there is no such column.
     seed : int, default=0
         Seed of all random numbers.
     progress : callable, optional
@@ -83,7 +88,7 @@ def discover(
     InputError
         If the data or a setting cannot be used; the message says what to do.
     """
-    job = Job(seed, n_categories, rehearse, progress or no_progress)
+    job = Job(seed, n_categories, rehearse, progress or no_progress, min_confidence)
     job.check()
     if settings is not None and not train:
         raise InputError("`settings` are for training; pass train=True with them.")
@@ -108,7 +113,11 @@ def _discover_on_frozen_features(
         items = encode_items(collection, encoder, folder and folder / "cache", job)
         fitted = fit_mixture(items, job)
         line = _command_line(source, labels, out, items, job)
-        request = Request(n_categories=job.n_categories, rehearse=job.rehearse)
+        request = Request(
+            n_categories=job.n_categories,
+            rehearse=job.rehearse,
+            min_confidence=job.min_confidence,
+        )
         facts = facts_of(job, fitted, items, request, ("discover", line))
         result = result_from(
             items.collection, items.features, fitted.mixture, facts, encoder=items.encoder
@@ -135,12 +144,13 @@ def _discover_by_training(
     if settings is None:
         line = command_line(
             "discover", source, "--train", *([] if job.rehearse else ["--no-rehearse"]),
-            labels=labels, out=out, encoder=encoder, n_categories=job.n_categories, seed=job.seed,
+            labels=labels, out=out, encoder=encoder, n_categories=job.n_categories,
+            min_confidence=job.min_confidence, seed=job.seed,
         )  # fmt: skip
     else:
         # `newfound discover` has no options for these settings, so the command recorded is the
         # equivalent `newfound train`.
-        line = train_command(source, labels, plan, out=None)
+        line = train_command(source, labels, plan, None, min_confidence=job.min_confidence)
     return train_and_discover(collection, plan, out, job, ("discover", line))
 
 
@@ -173,5 +183,6 @@ def _command_line(
         out=out,
         encoder=items.encoder["name"] if is_pictures else None,
         n_categories=job.n_categories,
+        min_confidence=job.min_confidence,
         seed=job.seed,
     )

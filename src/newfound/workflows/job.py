@@ -29,6 +29,8 @@ class Job:
         Whether to hide known classes and see whether they are found.
     progress : callable
         Called with the step, how much of it is done, and how much there is.
+    min_confidence : float or None
+        Unlabelled items with a lower confidence are marked as unsure; None marks nothing.
     timings : dict
         Seconds by step.
     warnings : list of str
@@ -39,15 +41,22 @@ class Job:
     n_categories: int | None = None
     rehearse: bool = False
     progress: Progress = no_progress
+    min_confidence: float | None = None
     timings: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def check(self) -> None:
-        """Refuse a seed or a number of categories that makes no sense."""
+        """Refuse a seed, a number of categories or a confidence that makes no sense."""
         if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**32:
             raise InputError(f"seed must be a whole number from 0 to 2**32 - 1; got {self.seed!r}.")
         if self.n_categories is not None:
             check_positive_int("n_categories", self.n_categories)
+        share = self.min_confidence
+        is_number = isinstance(share, (int, float)) and not isinstance(share, bool)
+        if share is not None and not (is_number and 0 <= share <= 1):
+            raise InputError(
+                f"min_confidence must be a number from 0 to 1, such as 0.8; got {share!r}."
+            )
 
     @contextlib.contextmanager
     def timed(self, step: str) -> Iterator[None]:

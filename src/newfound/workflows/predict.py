@@ -13,7 +13,13 @@ from newfound.workflows.job import Job
 from newfound.workflows.source import Source, read_source
 
 
-def predict(run: Path | str, more: Source, *, progress: Progress | None = None) -> Table:
+def predict(
+    run: Path | str,
+    more: Source,
+    *,
+    min_confidence: float | None = None,
+    progress: Progress | None = None,
+) -> Table:
     """Assign more items to the categories of a run, without changing the categories.
 
     Parameters
@@ -23,6 +29,8 @@ def predict(run: Path | str, more: Source, *, progress: Progress | None = None) 
     more : path or Collection
         Items of the same kind as those of the run. Labels are shown beside the category and are
         not used.
+    min_confidence : float, optional
+        As for `discover`. By default that of the run.
     progress : callable, optional
         As for `discover`.
 
@@ -33,9 +41,10 @@ def predict(run: Path | str, more: Source, *, progress: Progress | None = None) 
         items are listed, with the reason, in its ``attrs["skipped"]``.
     """
     run = Path(run)
+    job = Job(progress=progress or no_progress, min_confidence=min_confidence)
+    job.check()
     result = read_result(run)
-    job = Job(progress=progress or no_progress)
     items = encode_like(result, run, read_source(more, None), job)
-    table = predict_table(result, items.collection, items.features)
+    table = predict_table(result, items.collection, items.features, min_confidence=min_confidence)
     table.attrs["skipped"] = [[item.path, item.reason] for item in items.collection.skipped]
     return table

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from newfound.data.collection import Collection
-from newfound.data.tables import as_objects, make_table, write_csv
 from newfound.deep.settings import Settings
 from newfound.files import write_json
 from newfound.progress import Progress, no_progress
+from newfound.result.store import write_skipped
 from newfound.workflows.job import Job
 from newfound.workflows.source import Source, read_source
 from newfound.workflows.training import (
@@ -88,10 +88,6 @@ def pretrain(
 
 def _write_summary(collection: Collection, settings: Settings, folder: Path) -> None:
     """Write what was trained on, and which files could not be read."""
-    columns = {
-        "path": as_objects([item.path for item in collection.skipped]),
-        "reason": as_objects([item.reason for item in collection.skipped]),
-    }
-    write_csv(make_table(columns), folder / "skipped.csv")
+    write_skipped(collection.skipped, folder / "skipped.csv")
     summary = {"settings": settings.as_dict(), "n_pictures": len(collection)}
     write_json(folder / "pretraining.json", summary)

@@ -53,11 +53,18 @@ def settings_as_options(settings: Settings) -> list[str]:
 
 
 def train_command(
-    source: Source, labels: Path | str | None, settings: Settings, out: Path | str | None
+    source: Source,
+    labels: Path | str | None,
+    settings: Settings,
+    out: Path | str | None,
+    *,
+    min_confidence: float | None = None,
 ) -> str | None:
     """The ``newfound train`` command with these settings."""
     options = settings_as_options(settings)
-    return command_line("train", source, *options, labels=labels, out=out)
+    return command_line(
+        "train", source, *options, labels=labels, out=out, min_confidence=min_confidence
+    )
 
 
 def _option(name: str) -> str:

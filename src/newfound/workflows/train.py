@@ -19,6 +19,7 @@ def train(
     settings: Settings,
     out: Path | str,
     *,
+    min_confidence: float | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Train a network on pictures and find their categories; an interrupted run is resumed.
@@ -33,6 +34,8 @@ def train(
         All settings, among them the seed and the number of categories, if it is known.
     out : path
         The run folder.
+    min_confidence : float, optional
+        As for `discover`.
     progress : callable, optional
         As for `discover`.
 
@@ -46,8 +49,10 @@ def train(
         settings.estep.n_components,
         settings.run.rehearse,
         progress or no_progress,
+        min_confidence,
     )
+    job.check()
     with job.timed("read"):
         collection = read_source(source, labels)
-    line = train_command(source, labels, settings, out)
+    line = train_command(source, labels, settings, out, min_confidence=min_confidence)
     return train_and_discover(collection, settings, out, job, ("train", line))

@@ -116,7 +116,11 @@ def train_and_discover(
                 "says."
             )
         request = Request(
-            settings.estep.n_components, True, settings.run.rehearse, settings.as_dict()
+            n_categories=settings.estep.n_components,
+            train=True,
+            rehearse=settings.run.rehearse,
+            training=settings.as_dict(),
+            min_confidence=job.min_confidence,
         )
         facts = facts_of(job, fitted, items, request, rerun)
         result = result_from(rest, items.features, fitted.mixture, facts, encoder=items.encoder)

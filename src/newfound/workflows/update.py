@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from sklearn.base import clone
 
@@ -30,6 +31,7 @@ def update(
     labels: Path | str | None = None,
     *,
     out: Path | str | None = None,
+    min_confidence: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, Changes]:
     """Find the categories again, with more items or more labels, starting from a run.
@@ -48,6 +50,8 @@ def update(
         A table of labels for `more`.
     out : path, optional
         Another run folder for the result. By default `run` itself is updated.
+    min_confidence : float, optional
+        As for `discover`. By default that of the run.
     progress : callable, optional
         As for `discover`.
 
@@ -64,7 +68,15 @@ def update(
             locks.enter_context(reopen_run(run))
         old = read_result(run)
         was_rehearsed = old.record.rehearsal is not None
-        job = Job(old.record.seed or 0, rehearse=was_rehearsed, progress=progress or no_progress)
+        if min_confidence is None:
+            min_confidence = old.record.settings.min_confidence
+        job = Job(
+            old.record.seed or 0,
+            rehearse=was_rehearsed,
+            progress=progress or no_progress,
+            min_confidence=min_confidence,
+        )
+        job.check()
         with job.timed("read"):
             collection = read_source(more, labels)
         merged = merge_items(old, encode_like(old, run, collection, job))
@@ -73,7 +85,8 @@ def update(
         if out is not None:
             check_outside(target, merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
-        result = _updated_result(old, merged, job, _command_line(run, more, labels, out))
+        line = _command_line(run, more, labels=labels, out=out, min_confidence=min_confidence)
+        result = _updated_result(old, merged, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
         write_result(result, target, changes=changes.as_dict())
@@ -86,7 +99,8 @@ def _updated_result(old: Result, merged: MergedItems, job: Job, line: str | None
     record = old.record
     fitted, names = _refit(old, merged, job)
     items = EncodedItems(merged.collection, merged.features, old.encoder)
-    facts = facts_of(job, fitted, items, record.settings, ("update", line))
+    request = replace(record.settings, min_confidence=job.min_confidence)
+    facts = facts_of(job, fitted, items, request, ("update", line))
     return result_from(
         merged.collection,
         merged.features,
@@ -118,12 +132,10 @@ def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str
     return fitted, keep_ids(before, now, old.record.last_id)
 
 
-def _command_line(
-    run: Path, more: Source, labels: Path | str | None, out: Path | str | None
-) -> str | None:
+def _command_line(run: Path, more: Source, **options: Any) -> str | None:
     if isinstance(more, Collection):  # made in Python: no command line can name it
         return None
-    return command_line("update", run, more, labels=labels, out=out)
+    return command_line("update", run, more, **options)
 
 
 def _copy_network(old: Result, run: Path, out: Path) -> None:

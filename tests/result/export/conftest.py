@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from newfound.data.collection import Collection
+from newfound.result.export import FORMATS
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -90,3 +91,13 @@ def files_in():
         return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
     return files_in
+
+
+@pytest.fixture
+def out_for(tmp_path):
+    """A name for what a format writes: a file with its ending, or a folder."""
+
+    def out_for(to, stem="out"):
+        return tmp_path / (stem if FORMATS[to].is_folder else stem + FORMATS[to].endings[0])
+
+    return out_for

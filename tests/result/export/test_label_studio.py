@@ -9,7 +9,10 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
+
 import newfound
+from newfound.errors import InputError
 from newfound.result.export import export
 
 CATEGORIES = ["cat", "dog", "new-001", "new-002"]
@@ -104,3 +107,47 @@ def test_pictures_from_several_folders_are_named_from_the_one_above(
     content = json.loads(export(found, "coco", tmp_path / "coco.json").read_text())
     assert content["images"][-1]["file_name"] == "elsewhere/x.png"
     assert content["images"][0]["file_name"] == "my pictures/a/1.png"
+
+
+def test_the_name_of_a_json_file_is_that_of_the_tasks(result, texts, tmp_path, root):
+    """In Label Studio a person imports one JSON file, so its name is the natural target."""
+    out = export(result, "label-studio", tmp_path / "ls" / "birds.json")
+    assert out == tmp_path / "ls" / "birds.json"
+    files = ["birds.README.txt", "birds.json", "birds.label_config.xml"]
+    assert sorted(os.listdir(tmp_path / "ls")) == files
+    folder = export(result, "label-studio", tmp_path / "folder")
+    assert out.read_bytes() == (folder / "tasks.json").read_bytes()
+    config = (tmp_path / "ls" / "birds.label_config.xml").read_bytes()
+    assert config == (folder / "label_config.xml").read_bytes()
+    readme = (tmp_path / "ls" / "birds.README.txt").read_text(encoding="utf-8")
+    assert "Paste birds.label_config.xml into" in readme
+    assert "import birds.json." in readme
+    assert "tasks come from birds.json." in readme
+    assert f"local path {root}\n" in readme
+    assert isinstance(
+        json.loads(export(texts, "label-studio", tmp_path / "t.JSON").read_text()), list
+    )
+
+
+def test_files_beside_the_tasks_are_left_alone(result, tmp_path):
+    (tmp_path / "birds.label_config.xml").write_text("mine")
+    with pytest.raises(InputError, match=r"birds\.label_config\.xml exists already"):
+        export(result, "label-studio", tmp_path / "birds.json")
+    assert (tmp_path / "birds.label_config.xml").read_text() == "mine"
+    assert sorted(os.listdir(tmp_path)) == ["birds.label_config.xml", "my pictures"]
+
+
+def test_half_a_project_is_removed(result, tmp_path, monkeypatch):
+    def fail(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("newfound.result.export.label_studio.write_json", fail)
+    with pytest.raises(KeyboardInterrupt):
+        export(result, "label-studio", tmp_path / "birds.json")
+    assert os.listdir(tmp_path) == ["my pictures"]
+
+
+def test_braces_in_the_path_of_the_pictures(tmp_path, make_result, make_pictures):
+    root = tmp_path / "{tasks} {x}"
+    out = export(make_result(make_pictures(root, ["a.png"]), [0]), "label-studio", tmp_path / "o")
+    assert f"local path {root}\n" in (out / "README.txt").read_text(encoding="utf-8")

@@ -2,8 +2,8 @@
 
 There is one module for each format: tables (csv, parquet), folders of pictures, and the formats of
 FiftyOne, Label Studio and COCO. For all of them, nothing that exists is overwritten, the names of
-categories are made safe before they become names of files, and pictures are hard links or copies,
-never symbolic links.
+categories are made safe before they become names of files, and pictures are copies or, if asked
+for, hard links, never symbolic links.
 
 To add a format, write a module with one `Exporter` and add it to `FORMATS`.
 """
@@ -13,17 +13,47 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from newfound.errors import InputError
+from newfound.progress import StepProgress, no_progress
+from newfound.result.export.targets import Target, check_name
 from newfound.result.result import Result
 from newfound.words import any_of
 
-#: Writes a result to a file or a folder, which is given as an absolute path.
-Exporter: TypeAlias = Callable[[Result, Path], None]
+#: Writes a result to a file or a folder.
+Exporter: TypeAlias = Callable[[Result, Target], None]
 
 
-def export(result: Result, to: str, out: Path) -> Path:
+class Format(NamedTuple):
+    """A format to export to.
+
+    Attributes
+    ----------
+    load : callable
+        Imports the exporter and returns it.
+    endings : tuple of str
+        Endings of the file that it writes, the usual one first; empty if it writes no file.
+    is_folder : bool
+        Whether it writes a folder.
+    has_pictures : bool
+        Whether that folder holds the pictures themselves.
+    """
+
+    load: Callable[[], Exporter]
+    endings: tuple[str, ...] = ()
+    is_folder: bool = False
+    has_pictures: bool = False
+
+
+def export(
+    result: Result,
+    to: str,
+    out: Path,
+    *,
+    link: bool = False,
+    progress: StepProgress | None = None,
+) -> Path:
     """Write a result in the format of another tool.
 
     Parameters
@@ -38,13 +68,19 @@ def export(result: Result, to: str, out: Path) -> Path:
           category of each folder, ``files.csv`` with the origin of each file;
         - ``fiftyone``: a folder to load as ``fiftyone.types.FiftyOneImageClassificationDataset``;
         - ``label-studio``: a folder with ``tasks.json``, ``label_config.xml`` and a
-          ``README.txt`` that says where these go; for pictures and texts;
+          ``README.txt`` that says where these go; if `out` ends in ``.json``, the tasks are
+          written to that file, and the other two beside it, with its name in front; for pictures
+          and texts;
         - ``coco``: a JSON file in which each whole picture is one object.
-
-        Pictures in folders are hard links where the file system has them, and copies elsewhere.
-        If you delete a hard link, the original stays; if you edit one, the original changes too.
     out : Path
-        The file or folder to write. It must not exist, or be empty.
+        The file or folder to write. It must not exist, or be empty. The name of a file has the
+        ending of its format.
+    link : bool, default=False
+        Make hard links to the pictures instead of copies, for ``folders`` and ``fiftyone``. They
+        take no space, but if you edit a linked picture, the original changes too. A picture that
+        cannot be linked, because it is on another disk, is copied, with an `ExportWarning`.
+    progress : callable, optional
+        Called with the number of pictures done so far and their total number.
 
     Returns
     -------
@@ -54,14 +90,22 @@ def export(result: Result, to: str, out: Path) -> Path:
     Raises
     ------
     InputError
-        If the format is unknown or cannot hold such items, if `out` is not empty or cannot be
-        written to, or if a picture no longer exists.
+        If the format is unknown or cannot hold such items, if `out` is not empty, cannot be
+        written to or has the wrong ending, if a picture no longer exists, or if the disk has too
+        little room for the copies.
     """
     if to not in FORMATS:
         raise InputError(f"There is no format {to!r} to export to. Give one of {any_of(FORMATS)}.")
+    kind = FORMATS[to]
+    if link and not kind.has_pictures:
+        others = any_of(name for name, other in FORMATS.items() if other.has_pictures)
+        raise InputError(
+            f"{to!r} writes no pictures, so there is nothing to link. Links are for {others}."
+        )
     out = Path(os.path.abspath(out))
-    write = FORMATS[to]()
-    write(result, out)
+    check_name(out, to, kind.endings, may_be_folder=kind.is_folder)
+    write = kind.load()
+    write(result, Target(out, link, progress or no_progress))
     return out
 
 
@@ -104,12 +148,12 @@ def _coco() -> Exporter:
     return export_coco
 
 
-#: Name of each format → function that loads its exporter.
-FORMATS: Mapping[str, Callable[[], Exporter]] = {
-    "csv": _csv,
-    "parquet": _parquet,
-    "folders": _folders,
-    "fiftyone": _fiftyone,
-    "label-studio": _label_studio,
-    "coco": _coco,
+#: The formats by name.
+FORMATS: Mapping[str, Format] = {
+    "csv": Format(_csv, endings=(".csv",)),
+    "parquet": Format(_parquet, endings=(".parquet", ".pq")),
+    "folders": Format(_folders, is_folder=True, has_pictures=True),
+    "fiftyone": Format(_fiftyone, is_folder=True, has_pictures=True),
+    "label-studio": Format(_label_studio, endings=(".json",), is_folder=True),
+    "coco": Format(_coco, endings=(".json",)),
 }

@@ -13,5 +13,6 @@ def attributes_of(row: Any) -> dict[str, Any]:
         "given_label": row.given_label,
         "runner_up": row.runner_up,
         "outlier_score": float(row.outlier_score),
+        "is_unsure": getattr(row, "is_unsure", None),  # only in a run with min_confidence
     }
     return {name: value for name, value in values.items() if value is not None}

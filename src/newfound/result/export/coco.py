@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from newfound.data.pictures import upright_size
 from newfound.files import write_json
 from newfound.result.export.attributes import attributes_of
 from newfound.result.export.pictures import check_exist, folder_above, picture_paths, relative
-from newfound.result.export.targets import check_new_file
+from newfound.result.export.targets import Target, check_new_file
 from newfound.result.result import Result
 
 
-def export_coco(result: Result, out: Path) -> None:
+def export_coco(result: Result, target: Target) -> None:
     """Write a JSON file in which each whole picture is one object.
 
     The format is described at https://cocodataset.org/#format-data. It is made for objects within
     pictures, so a category that is given to a picture becomes a box as large as the picture.
     """
-    check_new_file(out)
+    check_new_file(target.path)
     paths = picture_paths(result, "coco")
     check_exist(paths)
     folder = folder_above(paths, result.collection.root)
@@ -32,6 +31,7 @@ def export_coco(result: Result, out: Path) -> None:
         sizes = {"width": width, "height": height}
         images.append({"id": number, "file_name": relative(path, folder), **sizes})
         annotations.append(_annotation(row, number, code_of[row.category], (width, height)))
+        target.progress(number, len(paths))
     kinds = zip(code_of.items(), result.categories["kind"], strict=True)
     content = {
         "info": {"description": result.answer, "folder": str(folder)},
@@ -40,7 +40,7 @@ def export_coco(result: Result, out: Path) -> None:
         "annotations": annotations,
         "categories": [{"id": i, "name": name, "supercategory": kind} for (name, i), kind in kinds],
     }
-    write_json(out, content)
+    write_json(target.path, content)
 
 
 def _annotation(row: Any, number: int, code: int, size: tuple[int, int]) -> dict[str, Any]:

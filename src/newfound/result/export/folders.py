@@ -9,30 +9,32 @@ from typing import Any
 from newfound.data.tables import write_csv
 from newfound.errors import require
 from newfound.result.export.names import distinct, safe_name, split_name
-from newfound.result.export.pictures import pictures_to_copy, place
-from newfound.result.export.targets import new_folder
+from newfound.result.export.pictures import pictures_to_write, write_pictures
+from newfound.result.export.targets import Target, new_folder
 from newfound.result.result import Result
 
 
-def export_folders(result: Result, out: Path) -> None:
+def export_folders(result: Result, target: Target) -> None:
     """Write a folder for each category, ``categories.csv`` and ``files.csv``.
 
     Names of folders and files may differ from those of categories and pictures, which need not be
     valid or distinct as file names. The two tables say which is which.
     """
     pandas = require("pandas", "report")
-    paths = pictures_to_copy(result, "folders", out)
+    paths, out = pictures_to_write(result, "folders", target), target.path
     folders = _folder_names(result.categories["category"])
     places = [folders[name] for name in result.table["category"]]
     names = _file_names(paths, places)
     files = [f"{folder}/{name}" for folder, name in zip(places, names, strict=True)]
-    of_files = result.table[["id", "path", "category", "confidence"]]
+    columns = ["id", "path", "category", "confidence", "is_unsure"]
+    of_files = result.table[[name for name in columns if name in result.table]]
     of_folders = result.categories[["category", "kind", "size"]]
     with new_folder(out):
         for folder in folders.values():
             (out / folder).mkdir()
-        for path, file in zip(paths, files, strict=True):
-            place(path, out / file)
+        write_pictures(
+            [(path, out / file) for path, file in zip(paths, files, strict=True)], target
+        )
         categories = pandas.concat([_column("folder", folders.values()), of_folders], axis=1)
         write_csv(categories, out / "categories.csv")
         write_csv(pandas.concat([_column("file", files), of_files], axis=1), out / "files.csv")

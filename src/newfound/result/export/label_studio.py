@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
@@ -13,7 +14,7 @@ from newfound.files import write_atomically, write_json
 from newfound.result.export.attributes import attributes_of
 from newfound.result.export.names import distinct
 from newfound.result.export.pictures import folder_above, picture_paths, relative
-from newfound.result.export.targets import new_folder
+from newfound.result.export.targets import Target, new_files, new_folder
 from newfound.result.result import Result
 
 _URL = "/data/local-files/?d="
@@ -25,11 +26,11 @@ Before you start Label Studio, allow it to read the pictures where they are:
 
 In the project: Settings > Cloud Storage > Add Source Storage > Local files, with the absolute
 local path {folder}
-Save it, but do not sync it: the tasks come from tasks.json.
+Save it, but do not sync it: the tasks come from {tasks}.
 
 """
 _HOW_TO_IMPORT = """\
-Paste label_config.xml into Settings > Labeling Interface > Code. Then import tasks.json.
+Paste {config} into Settings > Labeling Interface > Code. Then import {tasks}.
 The categories that newfound found are predictions, with their confidence as the score. The labels
 that were given are annotations.
 """
@@ -37,36 +38,67 @@ that were given are annotations.
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def export_label_studio(result: Result, out: Path) -> None:
-    """Write a folder with ``tasks.json``, ``label_config.xml`` and ``README.txt``.
+def export_label_studio(result: Result, target: Target) -> None:
+    """Write ``tasks.json``, ``label_config.xml`` and ``README.txt`` to a folder.
+
+    If the target is the name of a JSON file, the tasks are written to that file, and the other two
+    beside it: ``birds.json``, ``birds.label_config.xml`` and ``birds.README.txt``.
 
     The format is described at https://labelstud.io/guide/predictions, and for annotations at
     https://labelstud.io/guide/tasks. A category whose name XML cannot hold gets another name among
     the choices; its own name is in the data of the task.
     """
     shown = _choice_names(result.categories["category"])
-    field, contents, instructions = _task_contents(result)
+    field, contents, folder = _task_contents(result)
     model = f"newfound {result.record.version}"
     tasks = [
         _task(row, {field: content}, shown[row.category], model)
         for row, content in zip(result.table.itertuples(), contents, strict=True)
     ]
-    with new_folder(out):
-        write_atomically(out / "label_config.xml", _label_config(field, shown.values()).encode())
-        write_atomically(out / "README.txt", instructions.encode())
-        write_json(out / "tasks.json", tasks)
+    with _new_files(target.path) as files:
+        write_atomically(files.config, _label_config(field, shown.values()).encode())
+        write_atomically(files.instructions, _instructions(files, folder).encode())
+        write_json(files.tasks, tasks)
 
 
-def _task_contents(result: Result) -> tuple[str, list[str], str]:
-    """What a task shows: the name of the field, a value for each item, and what to set up."""
+class _Files(NamedTuple):
+    """The files of a project."""
+
+    tasks: Path
+    config: Path
+    instructions: Path
+
+
+@contextlib.contextmanager
+def _new_files(out: Path) -> Iterator[_Files]:
+    """The files to write: in a new folder, or beside each other with a name in common."""
+    if out.suffix.lower() == ".json" and not out.is_dir():
+        files = _Files(out, out.with_suffix(".label_config.xml"), out.with_suffix(".README.txt"))
+        with new_files(files):
+            yield files
+    else:
+        with new_folder(out):
+            yield _Files(out / "tasks.json", out / "label_config.xml", out / "README.txt")
+
+
+def _task_contents(result: Result) -> tuple[str, list[str], Path | None]:
+    """What a task shows: the name of the field, a value for each item, the folder of pictures."""
     collection = result.collection
     if collection.texts is not None:
-        return "text", collection.texts, _HOW_TO_IMPORT
+        return "text", collection.texts, None
     paths = picture_paths(result, "label-studio")
     folder = folder_above(paths, collection.root)
     # Label Studio wants the folder of a storage to lie below its root, not to be the root.
-    urls = [_URL + quote(relative(path, folder.parent)) for path in paths]
-    return "image", urls, _HOW_TO_SERVE.format(root=folder.parent, folder=folder) + _HOW_TO_IMPORT
+    return "image", [_URL + quote(relative(path, folder.parent)) for path in paths], folder
+
+
+def _instructions(files: _Files, folder: Path | None) -> str:
+    """Where the files go; for pictures also how Label Studio finds them in their folder."""
+    names = {"tasks": files.tasks.name, "config": files.config.name}
+    text = _HOW_TO_IMPORT.format(**names)
+    if folder is None:
+        return text
+    return _HOW_TO_SERVE.format(root=folder.parent, folder=folder, **names) + text
 
 
 def _choice_names(categories: Iterable[str]) -> dict[str, str]:
