@@ -38,3 +38,25 @@ def any_of(names: Iterable[str]) -> str:
     """Names to choose from: ``csv, parquet or coco``."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
+
+
+_THINGS = {"pictures": "picture", "texts": "text", "features": "item"}
+
+
+def things(kind: str, n: int = 2) -> str:
+    """What the items of a collection are called: ``pictures``, ``texts`` or ``items``.
+
+    Parameters
+    ----------
+    kind : {"pictures", "texts", "features"}
+        Kind of the collection.
+    n : int, default=2
+        How many are meant: 1 gives the singular.
+
+    Returns
+    -------
+    str
+        The word alone, without the number.
+    """
+    word = _THINGS[kind]
+    return word if n == 1 else f"{word}s"
