@@ -2,8 +2,8 @@
 
 Both rules take the known categories of the run as their measure, because what is usual depends on
 the features and on the collection. In 13 runs on 40 species of birds (24 known), categories called
-clear were 87 % of one species on average, unsure ones 79 %, mixed ones 46 %. Half of the pairs that
-were suggested for a merge were the same species.
+clear were 89 % of one species on average, unsure ones 79 %, mixed ones 54 %. Of the 12 pairs that
+were suggested for a merge, 7 were the same species.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _POOR = {"stability": 0.75, "confidence": 0.75, "neighbours": 0.5}
 _ENOUGH_KNOWN = 5
 
 #: Two categories may be one if they mix more than the halves of this share of the known ones.
-_MIXING_SHARE = 0.25
+_MIXING_SHARE = 0.1
 
 #: How much halves of one category mix, if there is no known category to ask: 1 is at random.
 _USUAL_MIXING = 0.5
