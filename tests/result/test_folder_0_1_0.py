@@ -57,7 +57,8 @@ def test_reasons_are_worked_out_again_where_there_is_a_model(folder):
     result = read_result(folder)
     pattern = r"It differs from ([^,]+?)(?: by|,) "  # 0.1.0 wrote the numbers into the sentence
     now, then = (
-        table["why_not_merged"].str.extract(pattern, expand=False) for table in (result.categories, stored)
+        table["why_not_merged"].str.extract(pattern, expand=False)
+        for table in (result.categories, stored)
     )
     assert now.notna().any()
     assert now.tolist() == then.tolist()

@@ -109,7 +109,9 @@ def why_not_split(evidence: MoveEvidence, code: int, n_known: int) -> str:
     if np.isinf(closest):
         return "There is no other category to compare its two halves with."
     if gap <= closest:
-        return "Its two most different halves are closer to each other than any two categories here."
+        return (
+            "Its two most different halves are closer to each other than any two categories here."
+        )
     return (
         "Its two halves differ more than the two closest categories here. It was kept as one, "
         "because a split would make one category too many: look whether it holds two kinds."
@@ -183,7 +185,9 @@ def move_numbers(evidence: MoveEvidence, code: int, names: Sequence[str]) -> lis
         lines.append(words)
     partner, gap = evidence.merge_partner[code], evidence.merge_gap[code]
     if partner >= 0:
-        words = f"Gap to {names[partner]}: {gap:.3g}, log H = {evidence.merge_log_ratio[code]:+.0f}."
+        words = (
+            f"Gap to {names[partner]}: {gap:.3g}, log H = {evidence.merge_log_ratio[code]:+.0f}."
+        )
         if not np.isnan(widest):
             words += f" Largest gap between the halves of a category: {widest:.3g}."
         lines.append(words)
