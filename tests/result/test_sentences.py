@@ -14,7 +14,6 @@ from newfound.result.sentences import (
     why_not_split,
 )
 
-
 CLOSE_HALVES = (
     "Its two most different halves are closer to each other than any two categories here."
 )

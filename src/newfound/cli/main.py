@@ -225,7 +225,7 @@ def update(
     with clear_errors(), show_progress() as progress:
         result, changes = update(run, more, labels, out=out, progress=progress)
         _write_report(result, target, progress)
-        write_changes(changes, target / "changes.html")
+        write_changes(changes, target / "changes.html", result)
     _print_answer(result, target)
     print(changes)
     print(f"What changed: {target / 'changes.html'}.")
