@@ -48,3 +48,25 @@ def file_size(n_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+_THINGS = {"pictures": "picture", "texts": "text", "features": "item"}
+
+
+def things(kind: str, n: int = 2) -> str:
+    """What the items of a collection are called: ``pictures``, ``texts`` or ``items``.
+
+    Parameters
+    ----------
+    kind : {"pictures", "texts", "features"}
+        Kind of the collection.
+    n : int, default=2
+        How many are meant: 1 gives the singular.
+
+    Returns
+    -------
+    str
+        The word alone, without the number.
+    """
+    word = _THINGS[kind]
+    return word if n == 1 else f"{word}s"

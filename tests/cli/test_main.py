@@ -319,7 +319,7 @@ def test_count_says_how_many(tmp_path):
     assert "90% interval: " in printed
 
 
-@pytest.mark.filterwarnings("ignore:The count speaks")
+@pytest.mark.filterwarnings("ignore:The count suggests")
 def test_pretrain_then_train(root, tmp_path):
     pytest.importorskip("torch").set_num_threads(1)
     first, second = tmp_path / "pretrained", tmp_path / "run"

@@ -9,7 +9,7 @@ from newfound.deep.gpc import as_pixels, stored_size
 from newfound.deep.records import Listener
 from newfound.errors import InputError
 
-pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 SMALL = Settings(
     model="test_resnet",

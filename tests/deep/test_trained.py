@@ -9,7 +9,7 @@ from newfound.deep.settings import Settings
 from newfound.deep.trained import load_trained
 from newfound.deep.trainer import train
 
-pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 SMALL = {
     "model": "test_resnet",

@@ -29,7 +29,7 @@ from newfound.deep.trainer import train
 from newfound.errors import InputError
 
 # few pictures and few epochs: K is not what these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 SMALL = {
     "model": "test_resnet",

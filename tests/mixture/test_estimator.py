@@ -13,7 +13,7 @@ from newfound.errors import InputError
 from newfound.mixture.prior import NIWPrior
 
 few_classes = pytest.mark.filterwarnings(
-    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count speaks"
+    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count suggests"
 )
 
 

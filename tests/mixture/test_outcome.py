@@ -7,7 +7,7 @@ from newfound.mixture.outcome import vote
 from newfound.mixture.sizes import expected_sizes, fit_sizes
 
 few_classes = pytest.mark.filterwarnings(
-    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count speaks"
+    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count suggests"
 )
 
 # The vote

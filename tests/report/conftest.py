@@ -116,12 +116,15 @@ class Page(HTMLParser):
         self.elements = []
         self.open = []
         self.texts = []
+        self.folded = []  # how many folds (details) stand around each text
+        self.inside = []  # for each element, the classes of those around it
         self.feed(source)
         self.close()
 
     def handle_starttag(self, tag, attributes):
         element = {"tag": tag, **dict(attributes)}
         self.elements.append(element)
+        self.inside.append({c for e in self.open for c in (e.get("class") or "").split()})
         if tag not in VOID:
             self.open.append(element)
 
@@ -134,6 +137,7 @@ class Page(HTMLParser):
 
     def handle_data(self, text):
         self.texts.append((self.open[-1]["tag"] if self.open else None, text))
+        self.folded.append(sum(element["tag"] == "details" for element in self.open))
 
     def find(self, tag=None, **attributes):
         return [

@@ -12,6 +12,7 @@ from newfound.report.charts import (
     history_line,
     interval_range,
     rehearsal_dots,
+    steady_sentence,
 )
 from newfound.result.record import History
 
@@ -46,6 +47,16 @@ def test_the_history_as_a_line(history, unit):
 @pytest.mark.parametrize("history", [History(), History("pass", (3,)), History("epoch", (None, 3))])
 def test_no_history_no_line(history):
     assert history_line(history) is None
+
+
+def test_a_number_that_never_changed_is_a_sentence_and_no_flat_line():
+    steady = History("pass", (42, 42, 42, 42))
+    assert history_line(steady) is None
+    assert steady_sentence(steady) == (
+        "The number of categories, known and new, was 42 in all of 4 passes."
+    )
+    assert steady_sentence(History("epoch", (4, 8))) is None
+    assert steady_sentence(History()) is None
 
 
 def test_the_interval_is_where_its_numbers_are():
@@ -97,4 +108,5 @@ def test_how_unbalanced_in_words():
     assert "10 times as many" in words
     assert "the 1 largest of 4" in words
     assert "2.5 times" in balance_sentence(np.array([5, 2]))
+    assert "half of all pictures are" in balance_sentence(np.array([5, 2]), "pictures")
     assert balance_sentence(np.array([5])) == "There is one category."

@@ -14,14 +14,12 @@ def test_the_evidence_is_that_of_the_categories_shown(result):
     stats = GaussianStats.from_labels(result.V, codes, 10)
     for i, row in enumerate(result.categories.itertuples()):
         other = evidence.merge_partner[i]
-        assert f"It differs from {result.names[other]} by " in row.why_not_merged
+        assert f"It differs from {result.names[other]}, " in row.why_not_merged
         log_ratio = float(log_merge_ratio(stats[i], stats[other], result.mixture.prior_))
         assert evidence.merge_log_ratio[i] == pytest.approx(log_ratio)
-        assert row.why_not_merged.endswith(f": log H = {log_ratio:+.0f}.")
         shared = stats.count * stats.count[i] / (stats.count + stats.count[i])
         gaps = shared * np.square(stats.mean - stats.mean[i]).sum(axis=1)
         assert evidence.merge_gap[i] == pytest.approx(gaps[other])
-        assert f" by {gaps[other]:.3g}, " in row.why_not_merged
         if i >= 5:  # of the three nearest, the one that it differs least from
             nearest = np.argsort(np.linalg.norm(stats.mean - stats.mean[i], axis=1))[1:4]
             assert other == nearest[gaps[nearest].argmin()]

@@ -9,6 +9,7 @@ from newfound.result.evidence import MoveEvidence
 from newfound.result.record import RehearsalRecord, Request, RunRecord
 from newfound.result.sentences import (
     answer_sentence,
+    move_numbers,
     rerun_sentence,
     trust_sentence,
     unsure_sentence,
@@ -16,12 +17,33 @@ from newfound.result.sentences import (
     why_not_split,
 )
 
+CLOSE_HALVES = (
+    "Its two most different halves are closer to each other than any two categories here."
+)
+
 
 def test_words_for_categories_that_may_split(result):
     reasons = result.categories["why_not_split"]
     assert reasons[:5].tolist() == ["Its labels say that it is one category."] * 5
-    assert all("log H = " in reason for reason in reasons[5:])
-    assert all("halves differ" in reason for reason in reasons[5:])
+    assert set(reasons[5:]) == {CLOSE_HALVES}
+
+
+def test_words_for_people_hold_no_numbers(result):
+    """An ecologist has no use for "log H = +1144"; the numbers stand behind a fold."""
+    for column in ("why_not_split", "why_not_merged"):
+        for reason in result.categories[column]:
+            words = reason
+            for name in result.names:  # names hold digits of their own
+                words = words.replace(name, "")
+            assert not any(sign.isdigit() for sign in words)
+            assert "log H" not in words
+    evidence = result.profiles.evidence
+    split, merged = move_numbers(evidence, 7, result.names)
+    assert f"{evidence.split_gap[7]:.3g}" in split
+    assert f"log H = {evidence.split_log_ratio[7]:+.0f}" in split
+    assert f"Gap to {result.names[evidence.merge_partner[7]]}: " in merged
+    assert f"{evidence.merge_gap[7]:.3g}, log H = {evidence.merge_log_ratio[7]:+.0f}" in merged
+    assert len(move_numbers(evidence, 0, result.names)) == 1  # no split of a known category
 
 
 NAN = float("nan")
@@ -44,26 +66,23 @@ def evidence(split, merge=NAN):
 @pytest.mark.parametrize(
     ("split", "merge", "why_split", "why_merged"),
     [
-        ((2.0, -3.0), (5.0, -7.0),
-         "Its halves differ less (2) than any two categories do (5); "
-         "Hastings ratio of the split: log H = -3.",
-         "It differs from cat by 5, more than the halves of any category do (2); "
-         "Hastings ratio of the merge: log H = -7."),
+        ((2.0, -3.0), (5.0, -7.0), CLOSE_HALVES,
+         "It differs from cat, the category most like it, more than the two halves of any "
+         "category differ from each other."),
         ((9.0, 4.0), (5.0, 6.0),
-         "Its halves differ by 9, more than the two closest categories do (5), but a split would "
-         "make one category too many; Hastings ratio of the split: log H = +4.",
-         "It differs from cat by 5, less than the halves of some category differ (9), so the two "
-         "may be one category: compare them; Hastings ratio of the merge: log H = +6."),
+         "Its two halves differ more than the two closest categories here. It was kept as one, "
+         "because a split would make one category too many: look whether it holds two kinds.",
+         "It differs from cat, the category most like it, less than the two halves of some "
+         "category differ from each other: compare the two."),
         (NAN, (5.0, -7.0),
          "It is too small to split: a half would have 5 items or fewer.",
-         "It differs from cat by 5, more than the halves of any category do (0); "
-         "Hastings ratio of the merge: log H = -7."),
+         "It differs from cat, the category most like it, and no category has halves to compare "
+         "that with."),
         (NAN, NAN,
          "It is too small to split: a half would have 5 items or fewer.",
          "The nearest category, cat, is too far away."),
         ((2.0, -3.0), NAN,
-         "Its halves differ by 2, and there is no other category to compare with; "
-         "Hastings ratio of the split: log H = -3.",
+         "There is no other category to compare its two halves with.",
          "The nearest category, cat, is too far away."),
     ],
 )  # fmt: skip

@@ -26,7 +26,7 @@ from newfound.workflows.train import train  # noqa: E402
 from newfound.workflows.update import update  # noqa: E402
 
 torch.set_num_threads(1)
-pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 N = 120
 SMALL = Settings(

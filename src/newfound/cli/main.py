@@ -242,7 +242,7 @@ def update(
             run, more, labels, out=out, min_confidence=min_confidence, progress=progress
         )
         _write_report(result, target, progress)
-        write_changes(changes, target / "changes.html")
+        write_changes(changes, target / "changes.html", result)
     _print_answer(result, target)
     print(changes)
     print(f"What changed: {target / 'changes.html'}.")

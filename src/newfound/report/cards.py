@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from newfound.arrays import Ints
+from newfound.report.doubt import SIGNS, Judgement, Word
 from newfound.report.items import Items, View
 from newfound.result.result import evidence_sentences
+from newfound.result.sentences import move_numbers
 
 #: Most items on a card, by kind: a text takes the room of two pictures.
 N_EXEMPLARS = {"pictures": 6, "texts": 4, "features": 6}
@@ -32,8 +35,13 @@ class Card:
         Its share of all items.
     stability, confidence : float or None
         From 0 to 1; None if unknown.
+    word : {"clear", "unsure", "mixed"}
+        How far to trust the category.
+    weak : list of str
+        Why it is not clear, in words.
     doubt : float
-        From 0 to 1, computed from both: categories to check first have high values.
+        Number of weak signs, plus a number from 0 to 1 computed from stability and confidence:
+        categories to check first have high values.
     hue : int
         Its colour, in degrees.
     nearest : int or None
@@ -42,6 +50,8 @@ class Card:
         Items nearest to the prototype, and those of least confidence.
     why_not_split, why_not_merged : str or None
         Why it is one category, and why it is not part of another.
+    numbers : list of str
+        The numbers behind both.
     """
 
     code: int
@@ -53,6 +63,8 @@ class Card:
     share: float
     stability: float | None
     confidence: float | None
+    word: Word
+    weak: list[str]
     doubt: float
     hue: int
     nearest: int | None
@@ -60,6 +72,7 @@ class Card:
     borderline: list[View]
     why_not_split: str | None
     why_not_merged: str | None
+    numbers: list[str]
 
 
 def featured_rows(items: Items) -> list[int]:
@@ -71,24 +84,48 @@ def featured_rows(items: Items) -> list[int]:
     ]
 
 
-def make_cards(items: Items) -> list[Card]:
+def make_cards(items: Items, judgement: Judgement) -> list[Card]:
     """Make a card for each category, novel ones first, the largest first.
 
     Parameters
     ----------
     items : Items
         Items of the page, drawn.
+    judgement : Judgement
+        How clear each category is.
 
     Returns
     -------
     list of Card
         In the order in which the page shows them until a person sorts them.
     """
-    cards = [_make_card(items, code) for code in range(len(items.names))]
+    cards = [_make_card(items, judgement, code) for code in range(len(items.names))]
     return sorted(cards, key=lambda card: (card.kind != "novel", -card.size, card.code))
 
 
-def _make_card(items: Items, code: int) -> Card:
+def doubtful_cards(cards: Sequence[Card]) -> list[Card]:
+    """The cards to look at: new categories that are not clear, and known ones that are mixed.
+
+    Parameters
+    ----------
+    cards : sequence of Card
+        All of them.
+
+    Returns
+    -------
+    list of Card
+        New categories first, those with the most weak signs first.
+    """
+    # One known category in ten has a weak sign by the rule itself, so one sign is no news there.
+    listed = [card for card in cards if card.word == "mixed" or (card.weak and _is_novel(card))]
+    return sorted(listed, key=lambda card: (not _is_novel(card), -card.doubt, card.code))
+
+
+def _is_novel(card: Card) -> bool:
+    return card.kind == "novel"
+
+
+def _make_card(items: Items, judgement: Judgement, code: int) -> Card:
     profiles = items.result.profiles
     stability = _number(profiles.stability[code])
     confidence = _number(profiles.mean_confidence[code])
@@ -98,6 +135,8 @@ def _make_card(items: Items, code: int) -> Card:
     )
     size, nearest = int(profiles.sizes[code]), int(profiles.nearest[code])
     split, merged = evidence_sentences(items.result, code)
+    evidence = profiles.evidence
+    weak = [SIGNS[name].format(things=items.things) for name in judgement.weak[code]]
     return Card(
         code=code,
         name=items.names[code],
@@ -108,13 +147,16 @@ def _make_card(items: Items, code: int) -> Card:
         share=size / max(1, len(items.codes)),
         stability=stability,
         confidence=confidence,
-        doubt=round(1 - certainty, 4),
+        word=judgement.words[code],
+        weak=weak,
+        doubt=round(len(weak) + 1 - certainty, 4),
         hue=items.hue(code),
         nearest=None if nearest < 0 else nearest,
         exemplars=[items.view(row) for row in _exemplars(items, code)],
         borderline=[items.view(row) for row in _borderline(items, code)],
         why_not_split=split,
         why_not_merged=merged,
+        numbers=[] if evidence is None else move_numbers(evidence, code, items.names),
     )
 
 

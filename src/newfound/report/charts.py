@@ -10,6 +10,7 @@ import numpy as np
 
 from newfound.arrays import Bools, Doubles, Ints
 from newfound.result.record import History
+from newfound.words import plural, things
 
 N_BINS = 20
 
@@ -106,13 +107,13 @@ def history_line(history: History) -> Line | None:
     Returns
     -------
     Line or None
-        None if there are fewer than two numbers to draw.
+        None if the number never changed: a flat line says less than `steady_sentence`.
     """
     values = [n for n in history.n_components if n is not None]
-    if len(values) < 2:
+    if len(set(values)) < 2:
         return None
     low, high = min(values), max(values)
-    span = max(1, high - low)
+    span = high - low
     # 8 % of the height stays free above and below, so that the line is not cut at the edge.
     places = [
         (round(100 * i / (len(values) - 1), 2), round(8 + 84 * (high - value) / span, 2))
@@ -120,6 +121,30 @@ def history_line(history: History) -> Line | None:
     ]
     path = "M" + " L".join(f"{x} {y}" for x, y in places)
     return Line(path, history.unit, len(values), values[0], values[-1], low, high)
+
+
+def steady_sentence(history: History) -> str | None:
+    """What there is to say about K if it never changed, in one sentence.
+
+    Parameters
+    ----------
+    history : History
+        K after each step.
+
+    Returns
+    -------
+    str or None
+        None if K changed, or if nothing was kept.
+    """
+    values = [n for n in history.n_components if n is not None]
+    if not values or len(set(values)) > 1:
+        return None
+    steps = plural(len(values), "epoch") if history.unit == "epoch" else _passes(len(values))
+    return f"The number of categories, known and new, was {values[0]} in all of {steps}."
+
+
+def _passes(n: int) -> str:
+    return plural(n, "pass", "passes")
 
 
 def interval_range(n_novel: int, interval: Sequence[float | None] | None) -> Range | None:
@@ -185,13 +210,15 @@ def rehearsal_dots(ratios: Sequence[float]) -> Dots | None:
 _TICKS = ((0.1, "⅒"), (0.25, "¼"), (0.5, "½"), (1.0, "1"), (2.0, "2"), (4.0, "4"), (8.0, "8"))
 
 
-def balance_sentence(sizes: Ints) -> str:
+def balance_sentence(sizes: Ints, kind: str = "features") -> str:
     """How unequal the sizes of the categories are, in one sentence.
 
     Parameters
     ----------
     sizes : ndarray of int, shape (K,)
         Number of items in each category.
+    kind : {"pictures", "texts", "features"}
+        What the items are, for the words.
 
     Returns
     -------
@@ -205,8 +232,8 @@ def balance_sentence(sizes: Ints) -> str:
     half = int(np.searchsorted(np.cumsum(sizes), sizes.sum() / 2)) + 1
     times = f"{ratio:.0f} times" if ratio >= 9.5 else f"{ratio:.1f} times"
     return (
-        f"The largest category has {times} as many items as the smallest; half of all items "
-        f"are in the {half} largest of {len(sizes)}."
+        f"The largest category has {times} as many {things(kind)} as the smallest; half of all "
+        f"{things(kind)} are in the {half} largest of {len(sizes)}."
     )
 
 

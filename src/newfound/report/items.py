@@ -13,6 +13,7 @@ from newfound.arrays import Bools, Doubles, Ints
 from newfound.progress import StepProgress
 from newfound.report.map import Map, draw_map, sample_rows
 from newfound.report.sprites import COLUMNS, Sprites, draw_sprites, place_of
+from newfound.words import things
 
 if TYPE_CHECKING:
     from newfound.result.result import Result
@@ -57,7 +58,7 @@ class View:
     text: str | None
     tile: str | None
     position: str
-    is_unsure: bool
+    is_unsure: bool = False
 
 
 class Items:
@@ -103,6 +104,11 @@ class Items:
         marks = self.result.is_unsure
         return np.zeros(len(self.codes), dtype=bool) if marks is None else marks
 
+    @property
+    def things(self) -> str:
+        """What the items are called: pictures, texts or items."""
+        return things(self.collection.kind)
+
     def choose(self, featured: Iterable[int]) -> None:
         """Decide which items are on the page: all, or a sample that has the featured rows."""
         must = np.array(sorted(set(featured)), dtype=np.int64)
@@ -140,7 +146,7 @@ class Items:
         index = self._index_of[row]
         text = None
         if self.collection.texts is not None:
-            text = _shorten(self.collection.texts[row])
+            text = shorten(self.collection.texts[row])
         tile, position = self._tile(row, index)
         is_unsure = bool(self.is_unsure[row])
         return View(index, self.collection.ids[row], text, tile, position, is_unsure)
@@ -165,6 +171,8 @@ class Items:
         outliers = np.nan_to_num(result.outlier_scores[rows])
         return {
             "kind": self.collection.kind,
+            "thing": things(self.collection.kind, 1),
+            "things": self.things,
             "categories": [
                 {
                     "name": name,
@@ -175,7 +183,7 @@ class Items:
                 for code, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
             ],
             "id": [self.collection.ids[row] for row in rows],
-            "text": None if texts is None else [_shorten(texts[row]) for row in rows],
+            "text": None if texts is None else [shorten(texts[row]) for row in rows],
             "category": self.codes[rows].tolist(),
             "labelled": self.is_labelled[rows].astype(int).tolist(),
             "confidence": np.round(100 * self.confidence[rows]).astype(int).tolist(),
@@ -194,7 +202,7 @@ def _describe(sprites: Sprites) -> dict[str, Any]:
     return {"size": sprites.size, "columns": COLUMNS, "rows": sprites.n_rows}
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
     """The beginning of a text, up to the last whole word."""
     words = " ".join(text[: 2 * MAX_TEXT].split())
     return words if len(words) <= MAX_TEXT else words[:MAX_TEXT].rsplit(" ", 1)[0] + " …"

@@ -24,17 +24,20 @@ from newfound.errors import require
 from newfound.files import write_atomically
 from newfound.progress import StepProgress
 from newfound.report.audit import DuplicatePair, Suspect, audit_labels, find_duplicates
-from newfound.report.cards import Card, featured_rows, make_cards
+from newfound.report.cards import Card, doubtful_cards, featured_rows, make_cards
 from newfound.report.charts import (
     balance_sentence,
     confidence_bins,
     history_line,
     interval_range,
     rehearsal_dots,
+    steady_sentence,
 )
+from newfound.report.doubt import Judgement, judge_categories
 from newfound.report.items import Items
 from newfound.report.sprites import COLUMNS, Sprites
 from newfound.result.sentences import rerun_sentence
+from newfound.words import things
 
 if TYPE_CHECKING:
     from newfound.result.record import RunRecord
@@ -45,6 +48,9 @@ MAX_SUSPECTS = 36
 MAX_DUPLICATES = 36
 MAX_SKIPPED = 500
 MAX_MOSAIC = 35
+MAX_QUOTES = 12
+MAX_PAIRS = 12
+MAX_DOUBTFUL = 12
 
 #: JavaScript once took the last two for line ends; the others have a meaning in HTML.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -87,18 +93,23 @@ def render_report(result: Result, *, progress: StepProgress | None = None) -> st
         ]
     )
     items.draw(progress)
-    cards = make_cards(items)
-    script = _read("script.js")
+    judgement = judge_categories(result)
+    cards = make_cards(items, judgement)
+    script = "\n".join(["(() => {", read_part("script.js"), read_part("map.js"), "})();"])
     page: str = page_template.render(
-        style=_read("style.css"),
-        sheets=_sheet_rules(items),
+        style=read_part("style.css"),
+        sheets=sheet_rules(items.small, items.large),
         script=script,
         script_hash=_hash(script),
         data=embed_json(items.payload()),
         answer=_answer(result, items),
+        thing=things(items.collection.kind, 1),
+        things=items.things,
         cards=cards,
+        look=_look(judgement, cards),
         names=items.names,
-        mosaic=_mosaic(items, cards),
+        mosaic=_overview(cards, MAX_MOSAIC) if items.collection.paths is not None else [],
+        quotes=_overview(cards, MAX_QUOTES) if items.collection.texts is not None else [],
         map=items.map,
         n_shown=len(items.shown),
         charts=_charts(result, items, cards),
@@ -137,14 +148,14 @@ def template(name: str) -> Any:
         undefined=jinja2.StrictUndefined,  # a misspelt name is an error, not an empty page
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=jinja2.FunctionLoader(_read),
+        loader=jinja2.FunctionLoader(read_part),
     )
     environment.filters["percent"] = lambda share: f"{100 * share:.0f} %"
     environment.filters["thousands"] = lambda number: f"{number:,}"
     return environment.get_template(name)
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
     """Text of a file in this folder."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
@@ -154,7 +165,7 @@ def _hash(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _sheet_rules(items: Items) -> str:
+def sheet_rules(small: Sprites | None, large: Sprites | None) -> str:
     """CSS of the sprite sheets: class s0 is the first sheet of small tiles, l0 of large ones."""
 
     def rules(prefix: str, sprites: Sprites | None) -> list[str]:
@@ -166,7 +177,7 @@ def _sheet_rules(items: Items) -> str:
             for i, (uri, n_rows) in enumerate(zip(sprites.sheets, sprites.n_rows, strict=True))
         ]
 
-    return "\n".join([*rules("s", items.small), *rules("l", items.large)])
+    return "\n".join([*rules("s", small), *rules("l", large)])
 
 
 def _answer(result: Result, items: Items) -> dict[str, Any]:
@@ -191,11 +202,24 @@ def _answer(result: Result, items: Items) -> dict[str, Any]:
     }
 
 
-def _mosaic(items: Items, cards: Sequence[Card]) -> list[Card]:
-    """Novel categories for the overview at the top, the largest first; for pictures only."""
-    if items.collection.paths is None:
-        return []
-    return [card for card in cards if card.kind == "novel" and card.exemplars][:MAX_MOSAIC]
+def _look(judgement: Judgement, cards: Sequence[Card]) -> dict[str, Any]:
+    """Categories to look at first: pairs that may be one, and those that are not clear."""
+    card_of = {card.code: card for card in cards}
+    doubtful = doubtful_cards(cards)
+    return {
+        "pairs": [
+            (card_of[pair.first], card_of[pair.second]) for pair in judgement.pairs[:MAX_PAIRS]
+        ],
+        "n_pairs": len(judgement.pairs),
+        "doubtful": doubtful[:MAX_DOUBTFUL],
+        "n_doubtful": len(doubtful),
+        "n_clear": sum(card.word == "clear" for card in cards if card.kind == "novel"),
+    }
+
+
+def _overview(cards: Sequence[Card], at_most: int) -> list[Card]:
+    """Novel categories for the overview at the top, the largest first."""
+    return [card for card in cards if card.kind == "novel" and card.exemplars][:at_most]
 
 
 def _charts(result: Result, items: Items, cards: Sequence[Card]) -> dict[str, Any]:
@@ -209,7 +233,8 @@ def _charts(result: Result, items: Items, cards: Sequence[Card]) -> dict[str, An
         "bins": confidence_bins(confidence, is_novel) if len(confidence) else [],
         "share_confident": float((confidence >= 0.9).mean()) if len(confidence) else None,
         "sizes": [(card, round(100 * card.size / max(1, largest), 2)) for card in by_size],
-        "balance": balance_sentence(np.array([card.size for card in cards])),
+        "balance": balance_sentence(np.array([card.size for card in cards]), items.collection.kind),
+        "steady": steady_sentence(result.record.history),
     }
 
 

@@ -6,7 +6,6 @@ numbers; names and sentences are joined to them when a table is made or a page i
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ from newfound.data.collection import Collection
 from newfound.data.tables import Table, as_objects, make_table
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import Assigned, Singles, unsure_items
+from newfound.result.notebook import show_result
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
 from newfound.result.sentences import (
@@ -129,6 +129,7 @@ class Result:
 
         - ``id``;
         - ``path``: None unless the items are picture files;
+        - ``text``: only where the items are texts;
         - ``given_label``: as text, None for an unlabelled item;
         - ``category``: name of the category, which is the given label if there is one;
         - ``kind``: "known" or "novel";
@@ -160,6 +161,7 @@ class Result:
         - ``mean_confidence``: mean over its items;
         - ``nearest``: name of the nearest category, None if there is no other;
         - ``exemplars``: ids of the items nearest to its prototype, joined by "; ";
+        - ``exemplar_texts``: their texts, joined likewise; only where the items are texts;
         - ``borderline``: ids of its unlabelled items of least confidence, joined likewise;
         - ``why_not_split``, ``why_not_merged``: sentences, None if a run folder does not say.
 
@@ -171,14 +173,13 @@ class Result:
         return f"<Result: {self.answer}>"
 
     def _repr_html_(self) -> str:
-        shown = ["category", "kind", "size", "n_labelled", "mean_confidence", "nearest"]
-        table = self.categories[shown].to_html(
-            index=False, max_rows=40, na_rep="", float_format="%.2f", border=0
-        )
-        texts = (self.answer, self.trust, *self.record.warnings)
-        # Warnings may quote names of classes, which may hold markup; pandas escapes its cells.
-        lines = [f"<p>{html.escape(text)}</p>" for text in texts]
-        return "\n".join(["<div>", *lines, table, "</div>"])
+        """What a notebook shows: the answer, and the new categories with some of their items."""
+        return self._shown
+
+    @cached_property
+    def _shown(self) -> str:
+        # Pictures are read once, however often a cell is run.
+        return show_result(self)
 
 
 def item_table(
@@ -204,6 +205,9 @@ def item_table(
     }
     if is_unsure is not None:
         columns["is_unsure"] = is_unsure
+    if collection.texts is not None:  # beside the id, which says little about a text
+        texts = {"text": as_objects(collection.texts)}
+        columns = {"id": columns["id"], **texts, **columns}
     return make_table(columns)
 
 
@@ -219,9 +223,11 @@ def category_table(result: Result) -> Table:
         "stability": profiles.stability,
         "mean_confidence": profiles.mean_confidence,
         "nearest": name_of[profiles.nearest],
-        "exemplars": _joined_ids(result.collection.ids, profiles.exemplars),
-        "borderline": _joined_ids(result.collection.ids, profiles.borderline),
+        "exemplars": _joined(result.collection.ids, profiles.exemplars),
+        "borderline": _joined(result.collection.ids, profiles.borderline),
     }
+    if result.collection.texts is not None:
+        columns["exemplar_texts"] = _joined(result.collection.texts, profiles.exemplars)
     reasons = [evidence_sentences(result, code) for code in range(len(names))]
     columns["why_not_split"] = as_objects([split for split, _ in reasons])
     columns["why_not_merged"] = as_objects([merged for _, merged in reasons])
@@ -240,5 +246,5 @@ def evidence_sentences(result: Result, code: int) -> tuple[str | None, str | Non
     )
 
 
-def _joined_ids(ids: Sequence[str], rows: Iterable[Ints]) -> np.typing.NDArray[np.object_]:
-    return as_objects([SEPARATOR.join(ids[row] for row in some) for some in rows])
+def _joined(texts: Sequence[str], rows: Iterable[Ints]) -> np.typing.NDArray[np.object_]:
+    return as_objects([SEPARATOR.join(texts[row] for row in some) for some in rows])

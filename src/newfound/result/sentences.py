@@ -116,21 +116,20 @@ def why_not_split(evidence: MoveEvidence, code: int, n_known: int) -> str:
     """
     if code < n_known:
         return "Its labels say that it is one category."
-    gap, log_ratio = evidence.split_gap[code], evidence.split_log_ratio[code]
+    gap = evidence.split_gap[code]
     if np.isnan(gap):
         return f"It is too small to split: a half would have {SMALLEST_HALF} items or fewer."
-    merge_gaps = evidence.merge_gap[~np.isnan(evidence.merge_gap)]
-    closest = merge_gaps.min(initial=np.inf)
+    closest = _closest(evidence)
     if np.isinf(closest):
-        words = f"Its halves differ by {gap:.3g}, and there is no other category to compare with"
-    elif gap <= closest:
-        words = f"Its halves differ less ({gap:.3g}) than any two categories do ({closest:.3g})"
-    else:
-        words = (
-            f"Its halves differ by {gap:.3g}, more than the two closest categories do "
-            f"({closest:.3g}), but a split would make one category too many"
+        return "There is no other category to compare its two halves with."
+    if gap <= closest:
+        return (
+            "Its two most different halves are closer to each other than any two categories here."
         )
-    return f"{words}; Hastings ratio of the split: log H = {log_ratio:+.0f}."
+    return (
+        "Its two halves differ more than the two closest categories here. It was kept as one, "
+        "because a split would make one category too many: look whether it holds two kinds."
+    )
 
 
 def why_not_merged(
@@ -162,14 +161,60 @@ def why_not_merged(
     if partner < 0:
         reason = "has other labels" if code < n_known else "is too far away"
         return f"The nearest category, {names[nearest]}, {reason}."
-    gap, log_ratio = evidence.merge_gap[code], evidence.merge_log_ratio[code]
-    widest = evidence.split_gap[~np.isnan(evidence.split_gap)].max(initial=0.0)
-    words = f"It differs from {names[partner]} by {gap:.3g}, "
-    if gap >= widest:
-        words += f"more than the halves of any category do ({widest:.3g})"
-    else:
-        words += (
-            f"less than the halves of some category differ ({widest:.3g}), so the two may be one "
-            "category: compare them"
+    other = f"It differs from {names[partner]}, the category most like it,"
+    widest = _widest(evidence)
+    if np.isnan(widest):
+        return f"{other} and no category has halves to compare that with."
+    if evidence.merge_gap[code] >= widest:
+        return f"{other} more than the two halves of any category differ from each other."
+    return (
+        f"{other} less than the two halves of some category differ from each other: "
+        "compare the two."
+    )
+
+
+def move_numbers(evidence: MoveEvidence, code: int, names: Sequence[str]) -> list[str]:
+    """The numbers behind `why_not_split` and `why_not_merged`, for those who want them.
+
+    Parameters
+    ----------
+    evidence : MoveEvidence
+        Numbers for all categories.
+    code : int
+        The category.
+    names : sequence of str
+        Names of all categories.
+
+    Returns
+    -------
+    list of str
+        A sentence for each move that was weighed.
+    """
+    lines = []
+    gap, closest, widest = evidence.split_gap[code], _closest(evidence), _widest(evidence)
+    if not np.isnan(gap):
+        words = f"Gap between its halves: {gap:.3g}, log H = {evidence.split_log_ratio[code]:+.0f}."
+        if np.isfinite(closest):
+            words += f" Smallest gap between two categories: {closest:.3g}."
+        lines.append(words)
+    partner, gap = evidence.merge_partner[code], evidence.merge_gap[code]
+    if partner >= 0:
+        words = (
+            f"Gap to {names[partner]}: {gap:.3g}, log H = {evidence.merge_log_ratio[code]:+.0f}."
         )
-    return f"{words}; Hastings ratio of the merge: log H = {log_ratio:+.0f}."
+        if not np.isnan(widest):
+            words += f" Largest gap between the halves of a category: {widest:.3g}."
+        lines.append(words)
+    return lines
+
+
+def _closest(evidence: MoveEvidence) -> float:
+    """The smallest gap between two categories, infinite without any."""
+    gaps = evidence.merge_gap[~np.isnan(evidence.merge_gap)]
+    return float(gaps.min(initial=np.inf))
+
+
+def _widest(evidence: MoveEvidence) -> float:
+    """The largest gap between the halves of a category, NaN without any."""
+    gaps = evidence.split_gap[~np.isnan(evidence.split_gap)]
+    return float(gaps.max()) if len(gaps) else float("nan")

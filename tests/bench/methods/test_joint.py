@@ -18,7 +18,7 @@ from newfound.workflows.demo import DIGITS
 torch.set_num_threads(1)
 
 # few pictures and few epochs: K is not what these tests are about
-pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 
 def blobs(n_classes=6, n_rows=30, n_known=4, noise=0.05, seed=0):

@@ -17,7 +17,7 @@ from newfound.errors import InputError
 
 VIEWS = Views(16, crop_min=0.6, crop_max=1.0)
 ROWS = np.array([[3, 70, 5, 111], [9, 3, 100, 0]])
-pytestmark = pytest.mark.filterwarnings("ignore:The count speaks")
+pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 
 @pytest.fixture(scope="module")
