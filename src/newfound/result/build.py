@@ -13,7 +13,13 @@ from newfound.data.collection import Collection
 from newfound.data.tables import Table
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
-from newfound.result.assign import assign, leave_one_out, outlier_scores, usual_distances
+from newfound.result.assign import (
+    assign,
+    calibrated,
+    leave_one_out,
+    outlier_scores,
+    usual_distances,
+)
 from newfound.result.lineage import highest_number, novel_ids
 from newfound.result.profiles import profile_categories
 from newfound.result.record import History, RunFacts, RunRecord
@@ -65,6 +71,7 @@ def result_from(
     # Labelled items keep their class; their confidence still comes from the item alone.
     is_labelled = collection.is_labelled
     assigned, V = assign(mixture, features, np.where(is_labelled, mixture.labels_, -1))
+    assigned = calibrated(assigned, run.calibration)
     distance = leave_one_out(assigned, is_labelled, mixture.n_known_)
     return Result(
         collection=collection,
@@ -115,6 +122,7 @@ def _make_record(
         warnings=run.warnings,
         # Ids of novel categories are never used twice, also if a category is gone.
         last_id=max(highest_number(names[mixture.n_known_ :]), run.last_id),
+        calibration=run.calibration,
     )
 
 
@@ -162,7 +170,7 @@ def predict_table(result: Result, collection: Collection, features: Floats) -> T
             f"The items have {features.shape[1]} features, but the run was made with "
             f"{result.features.shape[1]}. Give features from the same encoder."
         )
-    assigned, _ = assign(mixture, features)
+    assigned = calibrated(assign(mixture, features)[0], result.record.calibration)
     # New items had no part in the prototypes, so they are compared with distances corrected for it.
     is_labelled = result.collection.is_labelled
     distance = leave_one_out(result.assigned, is_labelled, result.n_known)
