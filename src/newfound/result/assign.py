@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.arrays import Bools, Doubles, Floats, Ints
+from newfound.mixture.counting.calibration import ConfidenceMap
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rows import row_blocks
 
@@ -172,6 +173,13 @@ def usual_distances(distance: Doubles, is_labelled: Bools) -> Doubles:
     # A distance of 0 is that of the only labelled row of a class: the row is its own prototype.
     labelled = distance[is_labelled & (distance > 0)]
     return np.sort(labelled if len(labelled) >= ENOUGH_LABELS else distance)
+
+
+def calibrated(assigned: Assigned, calibration: ConfidenceMap | None) -> Assigned:
+    """The same with confidences that say how often the category is right."""
+    if calibration is None:
+        return assigned
+    return assigned._replace(confidence=calibration(assigned.confidence))
 
 
 def leave_one_out(assigned: Assigned, is_labelled: Bools, n_known: int) -> Doubles:

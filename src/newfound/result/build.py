@@ -15,6 +15,7 @@ from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import (
     assign,
+    calibrated,
     leave_one_out,
     outlier_scores,
     unsure_items,
@@ -71,6 +72,7 @@ def result_from(
     # Labelled items keep their class; the confidence in it is computed without using the label.
     is_labelled = collection.is_labelled
     assigned, V = assign(mixture, features, np.where(is_labelled, mixture.labels_, -1))
+    assigned = calibrated(assigned, run.calibration)
     distance = leave_one_out(assigned, is_labelled, mixture.n_known_)
     return Result(
         collection=collection,
@@ -121,6 +123,7 @@ def _make_record(
         warnings=run.warnings,
         # Ids of novel categories are never used twice, also if a category is gone.
         last_id=max(highest_number(names[mixture.n_known_ :]), run.last_id),
+        calibration=run.calibration,
     )
 
 
@@ -176,7 +179,7 @@ def predict_table(
             f"The items have {features.shape[1]} features, but the run was made with "
             f"{result.features.shape[1]}. Give features from the same encoder."
         )
-    assigned, _ = assign(mixture, features)
+    assigned = calibrated(assign(mixture, features)[0], result.record.calibration)
     # New items did not contribute to the prototypes, so the distances that they are compared with
     # are leave-one-out distances.
     is_labelled = result.collection.is_labelled

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from newfound._version import __version__
 from newfound.errors import InputError
+from newfound.mixture.counting.calibration import ConfidenceMap
 
 Kind: TypeAlias = Literal["pictures", "features", "texts"]
 
@@ -109,6 +110,8 @@ class RunFacts:
         What a person should know about the result.
     last_id : int
         Highest number that the id of a novel category had in earlier runs.
+    calibration : ConfidenceMap or None
+        How often a probability of the mixture is right; None leaves it as it is.
     """
 
     command: str = "discover"
@@ -122,6 +125,7 @@ class RunFacts:
     versions: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     last_id: int = 0
+    calibration: ConfidenceMap | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,9 @@ class RunRecord:
         What a person should know about the result.
     last_id : int
         Highest number that the id of a novel category has had so far. Ids are never used twice.
+    calibration : ConfidenceMap or None
+        How often a probability of the mixture is right, learnt from hidden known classes; None if
+        confidences are the probabilities of the mixture.
     version : str
         Version of newfound.
     """
@@ -190,6 +197,7 @@ class RunRecord:
     versions: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     last_id: int = 0
+    calibration: ConfidenceMap | None = None
     version: str = __version__
 
     @property
@@ -229,6 +237,7 @@ def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those values of ``run.json`` that must become a class or a tuple, converted."""
     # Version 0.1.0 wrote null for some of these, which means the same as a missing key.
     interval, rehearsal = given.get("n_novel_interval"), given.get("rehearsal")
+    calibration = given.get("calibration")
     history, request = given.get("history") or {}, given.get("settings") or {}
     asked = {item.name for item in fields(Request)}
     return {
@@ -241,6 +250,7 @@ def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
         "history": History(history.get("unit", "pass"), tuple(history.get("n_components", ()))),
         "settings": Request(**{name: request[name] for name in asked & set(request)}),
         "warnings": tuple(str(text) for text in given.get("warnings") or ()),
+        "calibration": None if calibration is None else ConfidenceMap(**calibration),
     }
 
 

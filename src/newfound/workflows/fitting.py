@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from newfound.arrays import Floats, LabelsLike
 from newfound.data.collection import check_discoverable
+from newfound.mixture.counting.calibration import ConfidenceMap, calibrate_confidence
 from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.record import History, RehearsalRecord, Request, RunFacts, installed_versions
@@ -38,11 +39,14 @@ class Fitted:
         None if there was none.
     history : History or None
         Number of components over epochs, if a network was trained.
+    calibration : ConfidenceMap or None
+        How often a probability of the mixture is right; None if it was not learnt.
     """
 
     mixture: SplitMergeMixture
     rehearsal: Rehearsal | None
     history: History | None = None
+    calibration: ConfidenceMap | None = None
 
 
 def fit_mixture(items: EncodedItems, job: Job) -> Fitted:
@@ -54,7 +58,39 @@ def fit_mixture(items: EncodedItems, job: Job) -> Fitted:
     mixture = SplitMergeMixture(n_components=job.n_categories, random_state=int(job.seed))
     with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
         mixture.fit(items.features, collection.y)
-    return Fitted(mixture, run_rehearsal(mixture, items.features, collection.y, job))
+    return check_on_hidden_classes(mixture, items.features, collection.y, job)
+
+
+def check_on_hidden_classes(
+    mixture: SplitMergeMixture, X: Floats, y: LabelsLike, job: Job
+) -> Fitted:
+    """Hide known classes to learn how far to trust the number and the confidences."""
+    return Fitted(
+        mixture,
+        run_rehearsal(mixture, X, y, job),
+        calibration=run_calibration(mixture, X, y, job),
+    )
+
+
+def run_calibration(
+    mixture: SplitMergeMixture, X: Floats, y: LabelsLike, job: Job
+) -> ConfidenceMap | None:
+    """Learn how often confidences are right, where a rehearsal is asked for and possible."""
+    if not job.rehearse or len(X) >= MAX_ROWS_TO_REHEARSE:
+        return None
+    with job.timed("calibrate"), job.collecting_warnings():
+        return calibrate_confidence(
+            mixture,
+            X,
+            y,
+            n_jobs=_n_processes(X),
+            random_state=int(job.seed),
+            progress=functools.partial(job.progress, "Checking confidences"),
+        )
+
+
+def _n_processes(X: Floats) -> int:
+    return -1 if X.size > _MIN_NUMBERS_FOR_PROCESSES else 1
 
 
 @contextlib.contextmanager
@@ -92,7 +128,7 @@ def run_rehearsal(
             X,
             y,
             n_draws=N_DRAWS,
-            n_jobs=-1 if X.size > _MIN_NUMBERS_FOR_PROCESSES else 1,
+            n_jobs=_n_processes(X),
             random_state=int(job.seed),
             progress=functools.partial(job.progress, "Rehearsing"),
         )
@@ -122,6 +158,7 @@ def facts_of(
         if rehearsal is None
         else RehearsalRecord(len(rehearsal.ratios), tuple(rehearsal.ratios.tolist())),
         history=fitted.history,
+        calibration=fitted.calibration,
         timings={**job.timings, "total": round(sum(job.timings.values()), 3)},
         versions=installed_versions(),
         warnings=tuple(dict.fromkeys([*job.warnings, *_assumptions(fitted.mixture)])),

@@ -18,7 +18,7 @@ from newfound.result.result import Result
 from newfound.result.run_folder import open_run, record_start, reopen_run
 from newfound.result.store import read_result, write_result
 from newfound.workflows.encoding import EncodedItems, encode_like
-from newfound.workflows.fitting import Fitted, facts_of, reporting_passes, run_rehearsal
+from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
 from newfound.workflows.rerun import command_line
@@ -120,7 +120,7 @@ def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str
     start = start_partition(old, merged)
     with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
         mixture.refit(features, collection.y, start)
-    fitted = Fitted(mixture, run_rehearsal(mixture, features, collection.y, job))
+    fitted = check_on_hidden_classes(mixture, features, collection.y, job)
     is_novel = old.assigned.labels >= old.n_known
     before = {
         name: old.names[code]
