@@ -16,6 +16,14 @@ from newfound.errors import InputError
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
 
+#: Files that operating systems leave in folders, in lower case.
+_LITTER = frozenset(["thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"])
+
+
+def is_litter(name: str) -> bool:
+    """Whether an operating system left this file in a folder, or hid it: ``.DS_Store``."""
+    return name.startswith(".") or name.lower() in _LITTER
+
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:

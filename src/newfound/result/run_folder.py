@@ -15,7 +15,7 @@ from pathlib import Path
 
 from newfound._version import __version__
 from newfound.errors import InputError
-from newfound.files import disk_errors, read_json, write_json
+from newfound.files import disk_errors, is_litter, read_json, write_json
 
 STARTED = "started.json"
 RUN = "run.json"
@@ -24,8 +24,6 @@ _READABLE_VERSIONS = ("0.1", "0.2")
 _LOCK = ".lock"
 _STAGE = ".next"
 
-#: Files that operating systems leave in folders; they do not count as content.
-LITTER = frozenset(["Thumbs.db", "desktop.ini"])
 _IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
 
 
@@ -207,11 +205,7 @@ def _check_version(folder: Path, version: str) -> None:
 
 def _check_empty(folder: Path) -> None:
     """Refuse to write to a folder with files that have nothing to do with a run."""
-    others = sorted(
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith(".") and path.name not in LITTER
-    )
+    others = sorted(path.name for path in folder.iterdir() if not is_litter(path.name))
     if others:
         raise InputError(
             f"{folder} is not empty (it holds {', '.join(others[:3])}) and is no run folder. "

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from newfound.errors import InputError
-from newfound.files import disk_errors
-from newfound.result.run_folder import LITTER
+from newfound.files import disk_errors, is_litter
 
 
 def check_new_file(out: Path) -> None:
@@ -47,7 +46,7 @@ def new_folder(out: Path) -> Iterator[None]:
 def _check_empty(out: Path, entries: Iterable[Path]) -> None:
     """Refuse a folder with files in it, apart from hidden ones and those of file managers."""
     names = sorted(path.name for path in entries)
-    files = [name for name in names if not name.startswith(".") and name not in LITTER]
+    files = [name for name in names if not is_litter(name)]
     if files:
         raise InputError(
             f"{out} is not empty (it holds {', '.join(files[:3])}). Remove it if it is an older "
