@@ -29,7 +29,7 @@ _OF_CLUSTERING = frozenset({"n_directions", "acceptance", "count_term", "whiten"
 #: they cannot change the result.
 _NOT_CHANGES = frozenset(
     {"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"}
-    | {"devices", "num_nodes", "compile", "token_cache"}
+    | {"device", "devices", "num_nodes", "compile", "token_cache"}
 )
 
 

@@ -262,7 +262,7 @@ def run_identity(
     dict
         With the parts ``settings`` and ``data``.
     """
-    spread = {"devices", "num_nodes", "compile", "token_cache"}
+    spread = {"device", "devices", "num_nodes", "compile", "token_cache"}
     return {
         "settings": {
             name: value for name, value in settings.as_dict().items() if name not in spread
