@@ -67,6 +67,15 @@ def write_atomically(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def check_new_file(path: Path, overwrite: bool) -> None:
+    """Refuse to replace a file, unless it is empty or a person asks for that."""
+    if not overwrite and path.exists() and (path.is_dir() or path.stat().st_size > 0):
+        raise InputError(
+            f"{path} exists already. To replace it, pass --overwrite (in Python overwrite=True), "
+            "or give another name."
+        )
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, whole or not at all."""
     # NaN is not part of JSON, and other programs refuse it.

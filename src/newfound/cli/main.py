@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from newfound._version import __version__
+from newfound.cli.answers import (
+    print_answer,
+    print_done,
+    print_skipped,
+    write_page,
+    write_page_if_possible,
+)
 from newfound.cli.options import (
+    Commands,
+    Device,
     Labels,
     More,
     Out,
+    Overwrite,
     Pictures,
+    Redo,
     Run,
     Seed,
     chosen_settings,
@@ -24,17 +34,13 @@ from newfound.cli.options import (
 )
 from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
-from newfound.errors import MissingExtraError
-from newfound.progress import Progress
+from newfound.files import check_new_file
+from newfound.result.run_folder import is_finished
 from newfound.words import plural
 from newfound.workflows.processes import is_first_process
 
-if TYPE_CHECKING:
-    from newfound.result.result import Result
-
-app = typer.Typer(
+app = Commands(
     help="Finds the categories that your labels don't have yet, and how many there are.",
-    no_args_is_help=True,
     add_completion=False,
 )
 
@@ -58,19 +64,26 @@ def _main(
 @app.command()
 def count(
     file: Annotated[
-        Path, typer.Argument(help="An .npz file with the arrays X (features) and y (labels).")
+        Path,
+        typer.Argument(
+            help="Features: .npz with the arrays X and y, .npy, or .parquet with numbers."
+        ),
     ],
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Table with the column label, and id or one row for each item."),
+    ] = None,
     level: Annotated[float, typer.Option(help="Probability of the interval.")] = 0.9,
     seed: Seed = 0,
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
-    from newfound.data.features import load_features
     from newfound.mixture.counting.count import count_categories
+    from newfound.workflows.source import read_features
 
     with clear_errors():
-        X, y = load_features(file)
-        with Console(stderr=True).status(f"Counting in {len(X):,} rows …"):
-            found = count_categories(X, y, level=level, random_state=seed)
+        rows = read_features(file, labels)
+        with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):
+            found = count_categories(rows.features, rows.y, level=level, random_state=seed)
     low, high = found.interval
     known = plural(found.n_known, "known category", "known categories")
     print(
@@ -81,6 +94,7 @@ def count(
         f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
         f"{found.label_rate:.0%} of the rows of known categories are labelled."
     )
+    print_skipped(rows.skipped, "row")
 
 
 @app.command()
@@ -92,6 +106,7 @@ def train(
     labels: Labels = None,
     out: Out = Path("run"),
     paper: Annotated[bool, typer.Option("--paper", help="Follow the paper to the letter.")] = False,
+    overwrite: Redo = False,
     **settings: Any,
 ) -> None:
     """Train a network and find the categories of pictures together (the paper's Algorithm 1)."""
@@ -99,11 +114,13 @@ def train(
 
     with clear_errors(), show_progress() as progress:
         chosen = chosen_settings(context, Settings.paper if paper else Settings, settings)
-        result = train(pictures, labels, chosen, out, progress=progress)
+        is_done = is_finished(out) and not overwrite
+        result = train(pictures, labels, chosen, out, overwrite=overwrite, progress=progress)
         if is_first_process():
-            has_report = _write_report_if_possible(result, out, progress)
+            has_report = write_page_if_possible(result, out, progress, is_done)
     if is_first_process():
-        _print_answer(result, out, has_report=has_report)
+        print_done(out, is_done)
+        print_answer(result, out, has_report=has_report)
         print(f"Weights: {out / 'backbone.safetensors'}. Epochs: {out / 'train' / 'history.png'}.")
 
 
@@ -116,7 +133,7 @@ def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: A
     with clear_errors(), show_progress() as progress:
         collection, _ = pretrain(pictures, Settings(**settings), out, progress=progress)
     if is_first_process():
-        _print_skipped(collection.skipped)
+        print_skipped(collection.skipped, listed=out / "skipped.csv")
         print(f"Use the features with: newfound train … --weights {out / 'backbone.safetensors'}")
 
 
@@ -148,11 +165,14 @@ def discover(
         typer.Option(help="Hide some known classes to see how far the number can be trusted."),
     ] = True,
     seed: Seed = 0,
+    device: Device = None,
+    overwrite: Redo = False,
 ) -> None:
     """Find the categories that the labels don't have yet. This is the main job."""
     from newfound.workflows.discover import discover
 
     with clear_errors(), show_progress() as progress:
+        is_done = is_finished(out) and not overwrite
         result = discover(
             source,
             labels,
@@ -162,10 +182,15 @@ def discover(
             train=train,
             rehearse=rehearse,
             seed=seed,
+            device=device,
+            overwrite=overwrite,
             progress=progress,
         )
-        _write_report(result, out, progress)
-    _print_answer(result, out)
+        if is_first_process() and not (is_done and (out / "report.html").is_file()):
+            write_page(result, out, progress)
+    if is_first_process():
+        print_done(out, is_done)
+        print_answer(result, out)
 
 
 @app.command()
@@ -176,17 +201,23 @@ def embed(
     ] = Path("features.npz"),
     labels: Labels = None,
     encoder: Annotated[str, typer.Option(help="As for discover.")] = "auto",
+    device: Device = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Encode pictures and stop there: features for `count`, `discover` or your own code."""
-    from newfound.workflows.embed import embed
+    from newfound.workflows.embed import embed, skipped_file
 
     with clear_errors(), show_progress() as progress:
-        encoded = embed(pictures, labels, out, encoder=encoder, progress=progress)
+        encoded = embed(
+            *(pictures, labels, out),
+            encoder=encoder,
+            device=device,
+            overwrite=overwrite,
+            progress=progress,
+        )
     n_rows, n_columns = encoded.features.shape
-    print(f"{n_rows:,} × {n_columns} features by {encoded.encoder}: {out}")
-    if encoded.skipped:
-        skipped = plural(len(encoded.skipped), "file was", "files were")
-        print(f"{skipped} skipped; the first one: {encoded.skipped[0][1]}.")
+    print(f"{n_rows:,} × {n_columns} features by {encoded.encoder['name']}: {out}")
+    print_skipped(encoded.collection.skipped, listed=skipped_file(out))
 
 
 @app.command()
@@ -194,17 +225,24 @@ def predict(
     run: Run,
     more: More,
     out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
+    overwrite: Overwrite = False,
 ) -> None:
     """Put more items into the categories of a run, which stay as they are."""
-    from newfound.data.tables import write_csv
+    from newfound.data.collection import Skipped
+    from newfound.data.tables import write_csv, write_skipped
+    from newfound.workflows.embed import skipped_file
     from newfound.workflows.predict import predict
 
     with clear_errors(), show_progress() as progress:
+        check_new_file(out, overwrite)
         table = predict(run, more, progress=progress)
         write_csv(table, out)
+        skipped = [Skipped(*item) for item in table.attrs["skipped"]]
+        if skipped:
+            write_skipped(skipped, skipped_file(out))
     n_novel = int((table["kind"] == "novel").sum())
     print(f"{plural(len(table), 'item')}, {n_novel:,} of them in new categories: {out}")
-    _print_skipped(table.attrs["skipped"])
+    print_skipped(skipped, listed=skipped_file(out))
 
 
 @app.command()
@@ -224,9 +262,9 @@ def update(
     target = out or run
     with clear_errors(), show_progress() as progress:
         result, changes = update(run, more, labels, out=out, progress=progress)
-        _write_report(result, target, progress)
+        write_page(result, target, progress)
         write_changes(changes, target / "changes.html")
-    _print_answer(result, target)
+    print_answer(result, target)
     print(changes)
     print(f"What changed: {target / 'changes.html'}.")
 
@@ -237,7 +275,7 @@ def report(run: Run) -> None:
     from newfound.result.store import read_result
 
     with clear_errors(), show_progress() as progress:
-        _write_report(read_result(run), run, progress)
+        write_page(read_result(run), run, progress)
     print(f"Report: {run / 'report.html'}")
 
 
@@ -268,48 +306,12 @@ def demo(
 
     with clear_errors(), show_progress() as progress:
         shown = run_demo(out, seed=seed, epochs=epochs, progress=progress)
-        _write_report(shown.result, shown.run, progress)
+        write_page(shown.result, shown.run, progress)
     table = Table(title="Categories found in 1,797 pictures of digits")
     for heading in ("category", "kind", "pictures", "mostly", "share"):
         table.add_column(heading)
     for row in shown.categories:
         table.add_row(row.name, row.kind, str(row.size), row.mostly, f"{row.share:.0%}")
     Console().print(table)
-    _print_answer(shown.result, shown.run)
+    print_answer(shown.result, shown.run)
     print(shown.sentence)
-
-
-def _write_report(result: Result, folder: Path, progress: Progress) -> None:
-    from newfound.report.page import write_report
-
-    def report_progress(done: int, total: int) -> None:
-        progress("Drawing the report", done, total)
-
-    write_report(result, folder / "report.html", progress=report_progress)
-
-
-def _write_report_if_possible(result: Result, folder: Path, progress: Progress) -> bool:
-    """Write the report; a machine for training may lack what the page needs."""
-    try:
-        _write_report(result, folder, progress)
-    except MissingExtraError:
-        return False
-    return True
-
-
-def _print_answer(result: Result, folder: Path, *, has_report: bool = True) -> None:
-    """Print the answer, how far to trust it, and where to look."""
-    print(result.answer)
-    print(result.trust)
-    for warning in result.record.warnings:
-        print(f"Note: {warning}")
-    _print_skipped(result.collection.skipped)
-    page = f"Report: {folder / 'report.html'}."
-    if not has_report:
-        page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
-    print(f"{page} Table: {folder / 'assignments.csv'}.")
-
-
-def _print_skipped(skipped: Iterable[object]) -> None:
-    if n_skipped := len(list(skipped)):
-        print(f"{plural(n_skipped, 'file was', 'files were')} skipped.")

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, MissingExtraError
+from newfound.workflows.processes import is_first_process
 
 Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
 Labels = Annotated[
@@ -22,6 +24,17 @@ Labels = Annotated[
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")]
+Redo = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the run in the run folder, if there is one.")
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Where networks compute: cpu, cuda, cuda:1 or mps. By default on a GPU if there is "
+        "one."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 
 
@@ -30,12 +43,51 @@ def clear_errors() -> Iterator[None]:
     """Show an error that a person can fix as one line, with exit code 2 and no traceback."""
     try:
         yield
-    except (InputError, MissingExtraError, OSError) as error:
+    except (InputError, MissingExtraError) as error:
+        # All processes of a run read the same files and find the same mistake.
+        if is_first_process():
+            print(f"newfound: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except OSError as error:  # of this machine only: a disk or a connection
         print(f"newfound: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
-        print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
+        if is_first_process():
+            print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
         raise typer.Exit(2) from error
+
+
+def _without_type_of_flags(parameters: list[Any]) -> list[Any]:
+    """Options for the help; a flag takes no value, so the help shows no type for it."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters
+
+
+class _Command(TyperCommand):
+    """A command whose help shows no ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type_of_flags(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """A group of commands whose help shows no ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type_of_flags(super().get_params(ctx))
+
+
+class Commands(typer.Typer):
+    """The commands of a program, with plain help."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, no_args_is_help=True, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[..., Any]:
+        """Make a function a command."""
+        return super().command(name, cls=_Command, **options)
 
 
 def with_settings(

@@ -118,6 +118,28 @@ class Collection:
         return replace(rest, skipped=[*self.skipped, *gone])
 
 
+def without_unusable_rows(collection: Collection) -> Collection:
+    """Skip texts that are empty, and rows of features in which a number is NaN or infinite.
+
+    Parameters
+    ----------
+    collection : Collection
+        Of any kind; pictures are not looked at.
+
+    Returns
+    -------
+    Collection
+        The other rows, with the skipped ones in its list.
+    """
+    skips: list[tuple[int, str]] = []
+    if collection.features is not None:
+        bad = np.flatnonzero(~np.isfinite(collection.features).all(axis=1))
+        skips = [(int(i), "a feature is not a finite number") for i in bad]
+    if collection.texts is not None:
+        skips = [(i, "the text is empty") for i, text in enumerate(collection.texts) if not text]
+    return collection.without(skips) if skips else collection
+
+
 def check_ids(ids: Sequence[str], where: str) -> None:
     """Refuse ids that are empty or not unique; `where` says whose ids they are."""
     if "" in ids:

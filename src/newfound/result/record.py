@@ -38,12 +38,16 @@ class Request:
         Whether a rehearsal was asked for.
     training : dict or None
         Settings of the training by name, if there was one.
+    encoder : str or None
+        What to encode with, as it was asked for: "auto", or a name. None if nothing was encoded,
+        or for runs of earlier versions.
     """
 
     n_categories: int | None = None
     train: bool = False
     rehearse: bool = True
     training: dict[str, Any] | None = None
+    encoder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ class RunFacts:
         What a person should know about the result.
     last_id : int
         Highest number that the id of a novel category had in earlier runs.
+    data : str or None
+        Fingerprint of the collection as it was read.
     """
 
     command: str = "discover"
@@ -119,6 +125,7 @@ class RunFacts:
     versions: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     last_id: int = 0
+    data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +157,10 @@ class RunRecord:
     label_rate, novel_share : float or None
         Share of the items of known classes that are labelled, and share of the unlabelled items
         that belong to novel categories; None if nothing was counted.
+    label_accuracy : float or None
+        How well the features tell the known classes apart: cross-validated accuracy on the
+        labelled items, as a mean over classes, so that chance is 1 / K^l. None if fewer than two
+        classes have two labels, or for runs of earlier versions.
     rehearsal : RehearsalRecord or None
         None if there was no rehearsal.
     history : History
@@ -162,6 +173,8 @@ class RunRecord:
         What a person should know about the result.
     last_id : int
         Highest number that the id of a novel category has had so far. Ids are never used twice.
+    data : str or None
+        Fingerprint of the collection as it was read, by which the same request is recognised.
     version : str
         Version of newfound.
     """
@@ -181,13 +194,20 @@ class RunRecord:
     n_novel_interval: tuple[float, float] | None = None
     label_rate: float | None = None
     novel_share: float | None = None
+    label_accuracy: float | None = None
     rehearsal: RehearsalRecord | None = None
     history: History = History()
     timings: dict[str, float] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     last_id: int = 0
+    data: str | None = None
     version: str = __version__
+
+    @property
+    def chance(self) -> float:
+        """The `label_accuracy` of features that know nothing: 1 / K^l."""
+        return 1 / max(1, self.n_known)
 
     @property
     def is_k_given(self) -> bool:

@@ -29,6 +29,12 @@ class Job:
         Whether to hide known classes and see whether they are found.
     progress : callable
         Called with the step, how much of it is done, and how much there is.
+    device : str or None
+        Where networks compute; None for a GPU if there is one.
+    overwrite : bool
+        Whether to replace a finished run.
+    data : str or None
+        Fingerprint of the collection, once it is read.
     timings : dict
         Seconds by step.
     warnings : list of str
@@ -39,6 +45,9 @@ class Job:
     n_categories: int | None = None
     rehearse: bool = False
     progress: Progress = no_progress
+    device: str | None = None
+    overwrite: bool = False
+    data: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
