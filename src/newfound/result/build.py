@@ -115,7 +115,7 @@ def _make_record(
         warnings=run.warnings,
         # Ids of novel categories are never used twice, also if a category is gone.
         last_id=max(highest_number(names[mixture.n_known_ :]), run.last_id),
-        data=run.data,
+        content=run.content,
     )
 
 

@@ -110,7 +110,7 @@ class RunFacts:
         What a person should know about the result.
     last_id : int
         Highest number that the id of a novel category had in earlier runs.
-    data : str or None
+    content : str or None
         Fingerprint of the collection as it was read.
     """
 
@@ -125,7 +125,7 @@ class RunFacts:
     versions: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     last_id: int = 0
-    data: str | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class RunRecord:
         What a person should know about the result.
     last_id : int
         Highest number that the id of a novel category has had so far. Ids are never used twice.
-    data : str or None
+    content : str or None
         Fingerprint of the collection as it was read, by which the same request is recognised.
     version : str
         Version of newfound.
@@ -201,7 +201,7 @@ class RunRecord:
     versions: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     last_id: int = 0
-    data: str | None = None
+    content: str | None = None
     version: str = __version__
 
     @property

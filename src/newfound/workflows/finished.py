@@ -71,8 +71,9 @@ def _other_settings(record: RunRecord, request: Request, job: Job) -> list[str]:
         "rehearse": (before.rehearse, now.rehearse),
         **_training_pairs(before.training, now.training),
     }
-    # A run that was interrupted while it was redone has the old result and the new data.
-    changed = ["its data" for old in [record.data] if old is not None and old != job.data]
+    changed = []
+    if record.content not in (None, job.content):
+        changed.append("the content of the items differs")
     # The name that "auto" stood for is the same request.
     if record.kind == "pictures" and now.encoder not in (None, before.encoder, record.encoder):
         pairs["encoder"] = (before.encoder or record.encoder, now.encoder)

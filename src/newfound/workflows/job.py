@@ -33,8 +33,8 @@ class Job:
         Where networks compute; None for a GPU if there is one.
     overwrite : bool
         Whether to replace a finished run.
-    data : str or None
-        Fingerprint of the collection, once it is read.
+    data, content : str or None
+        Fingerprints of the collection, once it is read: without and with the content of pictures.
     timings : dict
         Seconds by step.
     warnings : list of str
@@ -48,6 +48,7 @@ class Job:
     device: str | None = None
     overwrite: bool = False
     data: str | None = None
+    content: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 

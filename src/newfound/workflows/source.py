@@ -17,6 +17,9 @@ from newfound.labels import encode_labels
 from newfound.words import first_few, plural
 from newfound.workflows.job import Job
 
+#: Bytes at each end of a picture that tell it from others.
+_END = 2048
+
 Source: TypeAlias = Path | str | Collection
 
 
@@ -45,7 +48,7 @@ def read_for(job: Job, source: Source, labels: Path | str | None) -> Collection:
     """Read the source of a run, take the time, and warn of folders of which nothing is used."""
     with job.timed("read"):
         collection = read_source(source, labels)
-    job.data = fingerprint(collection)
+    job.data, job.content = fingerprint(collection), content_fingerprint(collection)
     unused = folders_without_pictures(collection)
     if unused:
         folders = plural(len(unused), "folder has", "folders have")
@@ -93,6 +96,26 @@ def check_outside(out: Path, collection: Collection) -> None:
         raise InputError(
             f"The run folder {out} is inside the folder of pictures {root}. Choose one outside it."
         )
+
+
+def content_fingerprint(collection: Collection) -> str:
+    """Identity of a collection with the content of its pictures: their sizes and both ends.
+
+    Hashing whole files would take minutes for a large collection of photos. Two pictures whose
+    lengths and ends are the same are the same picture in practice.
+    """
+    digest = hashlib.sha256(fingerprint(collection).encode())
+    for path in collection.paths or ():
+        try:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(0)
+                digest.update(b"%d:" % size + file.read(_END))
+                file.seek(max(0, size - _END))
+                digest.update(file.read(_END))
+        except OSError:
+            digest.update(b"unreadable")
+    return digest.hexdigest()
 
 
 def fingerprint(collection: Collection) -> str:
