@@ -323,7 +323,7 @@ def copied(finished, tmp_path):
 def test_a_finished_run_is_not_computed_again(run_pictures, finished, copied, monkeypatch):
     """The same command recomputed the run and replaced its files."""
     before = files_of(copied)
-    monkeypatch.setattr(fitting, "fit_mixture", None)
+    monkeypatch.setattr("newfound.workflows.discover.fit_mixture", None)
     monkeypatch.setattr(encoding, "encode_pictures", None)
     again = run_pictures(copied)
     pd.testing.assert_frame_equal(again.table, finished[0].table)
