@@ -16,6 +16,14 @@ from newfound.errors import InputError
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
 
+#: Files that operating systems leave in folders, in lower case.
+_LITTER = frozenset(["thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"])
+
+
+def is_litter(name: str) -> bool:
+    """Whether an operating system left this file in a folder, or hid it: ``.DS_Store``."""
+    return name.startswith(".") or name.lower() in _LITTER
+
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
@@ -57,6 +65,15 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all, even if the power fails."""
     with whole_file(path) as file:
         file.write(content)
+
+
+def check_new_file(path: Path, overwrite: bool) -> None:
+    """Refuse to replace a file, unless it is empty or a person asks for that."""
+    if not overwrite and path.exists() and (path.is_dir() or path.stat().st_size > 0):
+        raise InputError(
+            f"{path} exists already. To replace it, pass --overwrite (in Python overwrite=True), "
+            "or give another name."
+        )
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -24,6 +24,8 @@ def another(name):
         return not value
     if name in ("crop_max", "weight_average"):
         return 0.9
+    if name == "device":
+        return "cpu"
     if name == "model":
         return "test_vit"
     if name == "weights":
@@ -33,7 +35,7 @@ def another(name):
 
 ELSEWHERE = {
     *{"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"},
-    *{"devices", "num_nodes", "compile", "token_cache"},
+    *{"device", "devices", "num_nodes", "compile", "token_cache"},
 }
 
 

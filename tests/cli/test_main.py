@@ -2,6 +2,7 @@
 
 import csv
 import re
+import shutil
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 from typing import Literal, get_args, get_origin
 
 import numpy as np
+import pandas as pd
 import pytest
 import typer
 from samples import Digits
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 import newfound
 from newfound.__main__ import main
 from newfound.cli.main import app
+from newfound.data.collection import Skipped
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.result.store import read_result
@@ -74,6 +77,7 @@ def root(tmp_path_factory):
     (root / "pictures" / "broken.png").write_bytes(b"no picture")
     Digits.write(root / "more", range(N, N + 40))
     Digits.write_labels(root / "labels.csv", range(N))
+    np.save(root / "f.npy", Digits.X[:N])
     np.savez(root / "f.npz", X=Digits.X[:N], y=np.array([label or "" for label in Digits.y[:N]]))
     return root
 
@@ -260,7 +264,7 @@ def asked(monkeypatch):
 
     def pretrain(pictures, settings, out, *, progress):
         calls.append(SimpleNamespace(pictures=pictures, settings=settings, out=out))
-        return SimpleNamespace(skipped=["one"]), None
+        return SimpleNamespace(skipped=[Skipped("a.png", "it is empty")]), None
 
     monkeypatch.setattr("newfound.workflows.train.train", train)
     monkeypatch.setattr("newfound.workflows.pretrain.pretrain", pretrain)
@@ -304,7 +308,8 @@ def test_pretrain_reads_no_labels(asked):
     printed = succeed("pretrain", "somewhere", "--out", "there")
     (call,) = asked
     assert call.settings == Settings.pretraining()
-    assert "1 file was skipped." in printed
+    skipped = "1 file was skipped. The first is a.png: it is empty. All reasons: there/skipped.csv."
+    assert skipped in printed
     assert "newfound train … --weights there/backbone.safetensors" in printed
 
 
@@ -319,7 +324,21 @@ def test_count_says_how_many(tmp_path):
     assert "90% interval: " in printed
 
 
-@pytest.mark.filterwarnings("ignore:The count suggests")
+@pytest.mark.parametrize("kind", ["npy", "parquet"])
+def test_count_reads_what_discover_reads(kind, tmp_path):
+    X, y = Digits.X.copy(), np.where(Digits.is_labelled, Digits.truth, -1)
+    np.savez(tmp_path / "f.npz", X=X[1:], y=y[1:])
+    X[0, 0] = np.nan
+    np.save(tmp_path / "f.npy", X)
+    pd.DataFrame({"label": y}).to_csv(tmp_path / "labels.csv", index=False)
+    pd.DataFrame({"label": y, "f": list(X)}).to_parquet(tmp_path / "f.parquet")
+    labels = ["--labels", tmp_path / "labels.csv"] if kind == "npy" else []
+    printed = succeed("count", tmp_path / f"f.{kind}", *labels)
+    skipped = "1 row was skipped. The first is 0: a feature is not a finite number."
+    assert printed == f"{succeed('count', tmp_path / 'f.npz')} {skipped}"
+
+
+@pytest.mark.filterwarnings("ignore:The count speaks")
 def test_pretrain_then_train(root, tmp_path):
     pytest.importorskip("torch").set_num_threads(1)
     first, second = tmp_path / "pretrained", tmp_path / "run"
@@ -387,13 +406,91 @@ def test_discover_passes_everything_on(monkeypatch):
     monkeypatch.setattr("newfound.workflows.discover.discover", discover)
     options = ["--encoder", "e", "--n-categories", "7", "--train", "--no-rehearse", "--seed", "3"]
     options += ["--min-confidence", "0.8"]
+    options += ["--device", "cpu", "--overwrite"]
     fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
     assert callable(seen.pop("progress"))
     assert str(seen.pop("out")) == "there"
     assert seen == {
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
         **{"train": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
+        **{"device": "cpu", "overwrite": True},
     }
+
+
+def test_a_finished_run_is_shown_and_not_done_again(root, discovered, tmp_path, monkeypatch):
+    out, printed = discovered
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    command = [
+        *["discover", root / "pictures", "--labels", root / "labels.csv", "--out", out],
+        *["--encoder", GREY, "--no-rehearse"],
+    ]
+    with monkeypatch.context() as patch:
+        patch.setattr("newfound.workflows.discover.fit_mixture", None)
+        again = succeed(*command)
+    done = f"The run in {out} is finished. To do it again, add --overwrite. Its answer: "
+    assert again == done + printed
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    copy = tmp_path / "run"
+    shutil.copytree(out, copy)
+    (copy / "report.html").unlink()
+    command[command.index(out)] = copy
+    assert succeed(*command).startswith("The run in ")
+    assert (copy / "report.html").is_file()  # a report that is missing is written
+    assert "is finished" not in succeed(*command, "--overwrite")
+
+
+def test_a_finished_training_is_shown_and_not_done_again(asked, tmp_path, monkeypatch):
+    (tmp_path / "run.json").write_text('{"version": "0.2.0"}')
+    result = SimpleNamespace(
+        answer="7 categories.",
+        trust="Well.",
+        record=SimpleNamespace(warnings=(), kind="pictures"),
+        collection=SimpleNamespace(skipped=[]),
+    )
+    monkeypatch.setattr("newfound.workflows.train.train", lambda *a, **options: result)
+    (tmp_path / "report.html").write_text("the old one")
+    printed = succeed("train", "somewhere", "--out", tmp_path)
+    assert printed.startswith(f"The run in {tmp_path} is finished. To do it again, add --overwrite")
+    assert (tmp_path / "report.html").read_text() == "the old one"
+
+
+def test_train_passes_overwrite_on(asked):
+    fail("train", "somewhere", "--overwrite")
+    fail("train", "somewhere")
+    assert [call.overwrite for call in asked] == [True, False]
+
+
+def test_predict_replaces_a_table_on_request(root, discovered, tmp_path):
+    (tmp_path / "p.csv").write_text("old")
+    out = ["--out", tmp_path / "p.csv"]
+    fail("predict", discovered[0], root / "more", *out)
+    assert (tmp_path / "p.csv").read_text() == "old"
+    succeed("predict", discovered[0], root / "more", *out, "--overwrite")
+    assert len(read_table(tmp_path / "p.csv")) == 40
+
+
+@pytest.mark.parametrize(
+    "variables", [{"RANK": "1"}, {"LOCAL_RANK": "1"}, {"LOCAL_RANK": "0", "NODE_RANK": "2"}]
+)
+def test_an_error_is_printed_by_the_first_process_only(variables, tmp_path, monkeypatch):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    result = run("train", tmp_path / "none")
+    assert (result.exit_code, result.output) == (2, "")
+
+    def read_result(run):
+        raise OSError("the disk of this machine is gone")
+
+    monkeypatch.setattr("newfound.result.store.read_result", read_result)
+    assert fail("report", "run") == "newfound: the disk of this machine is gone"
+
+
+@pytest.mark.parametrize("command", [[], *[[name] for name in COMMANDS]])
+def test_the_help_shows_no_type_for_flags(command):
+    shown = run(*command, "--help").output
+    assert "--help" in shown
+    assert "<bool>" not in shown
+    assert "list[" not in shown
 
 
 def test_warnings_of_a_run_are_shown(root, tmp_path):
@@ -410,8 +507,11 @@ def test_embed_writes_features_for_other_commands(root, tmp_path):
         *["--out", out, "--encoder", GREY],
     )
     assert f"200 × 64 features by {GREY}: {out}" in printed
-    skipped = "1 file was skipped; the first one: not a picture in a format that can be read."
+    listed = tmp_path / "features.skipped.csv"
+    reason = "not a picture in a format that can be read"
+    skipped = f"1 file was skipped. The first is broken.png: {reason}. All reasons: {listed}."
     assert skipped in printed
+    assert [row["reason"] for row in read_table(listed)] == [reason]
     assert "5 known categories" in succeed("count", out)
 
 
@@ -424,7 +524,11 @@ def test_predict_writes_a_table(root, discovered, tmp_path):
     assert [row["id"] for row in rows] == [f"{i:03d}.png" for i in range(N, N + 40)]
     n_novel = sum(row["kind"] == "novel" for row in rows)
     assert f"40 items, {n_novel} of them in new categories: {tmp_path}/p.csv" in printed
-    assert "1 file was skipped." in printed
+    listed = tmp_path / "p.skipped.csv"
+    assert (
+        f"1 file was skipped. The first is empty.png: the file is empty. All reasons: {listed}"
+        in (printed)
+    )
     known = set(read_result(run_folder).categories["category"])
     assert {row["category"] for row in rows} <= known
 
@@ -500,7 +604,41 @@ def test_demo_shows_categories_and_the_sentence(discovered, tmp_path, monkeypatc
 
 BAD = {
     "count: no file": (["count", "{tmp}/none.npz"], "There is no file"),
-    "count: no archive": (["count", "{root}/labels.csv"], r"is not an \.npz archive"),
+    "count: no features": (["count", "{root}/labels.csv"], r"no numbers to use as features"),
+    "count: pictures": (
+        ["count", "{root}/pictures"],
+        r"pictures holds pictures, but features are needed\. Make them with `newfound embed ",
+    ),
+    "count: no labels": (["count", "{root}/f.npy"], r"has a label.* give a table with"),
+    "embed: taken": (
+        ["embed", "{root}/pictures", "--out", "{root}/f.npz"],
+        r"f\.npz exists already\. To replace it, pass --overwrite",
+    ),
+    "predict: taken": (
+        ["predict", "{root}/run", "{root}/more", "--out", "{root}/labels.csv"],
+        r"labels\.csv exists already\. To replace it, pass --overwrite",
+    ),
+    "discover: another request": (
+        [
+            *[
+                "discover",
+                "{root}/pictures",
+                "--labels",
+                "{root}/labels.csv",
+                "--out",
+                "{root}/run",
+            ],
+            *["--encoder", GREY, "--no-rehearse", "--seed", "1"],
+        ],
+        r"another request: seed 0 \(now 1\)\. Choose another folder, or pass --overwrite",
+    ),
+    "discover: no device": (
+        [
+            *["discover", "{root}/pictures", "--labels", "{root}/labels.csv", "--device", "gpu"],
+            *["--encoder", "efficientnet-lite0"],
+        ],
+        r"device is 'gpu', which this machine does not have",
+    ),
     "train: no folder": (["train", "{tmp}/none"], "none"),
     "train: features": (["train", "{root}/f.npz"], "needs a folder of pictures"),
     "train: no labels": (["train", "{root}/pictures"], "None of the 201 pictures has a label"),
@@ -593,7 +731,7 @@ def test_errors_of_the_system_are_one_line(monkeypatch, error):
 
 
 WORK = {
-    "count": ("newfound.data.features.load_features", ["f.npz"]),
+    "count": ("newfound.workflows.source.read_features", ["f.npz"]),
     "train": ("newfound.workflows.train.train", ["pictures"]),
     "pretrain": ("newfound.workflows.pretrain.pretrain", ["pictures"]),
     "discover": ("newfound.workflows.discover.discover", ["pictures"]),

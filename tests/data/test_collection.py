@@ -113,3 +113,13 @@ def test_a_folder_in_which_all_is_skipped(tmp_path):
         InputError, match=r"1 item was skipped; the first is a.jpg: a link to a file"
     ):
         check_discoverable(read_collection(tmp_path))
+
+
+def test_a_folder_of_photos_from_a_phone_says_what_is_missing(tmp_path, place, no_heic):
+    place(tmp_path, "0.txt", "IMG_1.HEIC", "IMG_2.HEIC")
+    message = (
+        r"There are no pictures in .*\. 3 items were skipped, 2 of them for the same reason; the "
+        r"first is IMG_1\.HEIC: a HEIC photo; to read it: pip install 'newfound\[heic\]'\."
+    )
+    with pytest.raises(InputError, match=message):
+        check_discoverable(read_collection(tmp_path))

@@ -4,6 +4,7 @@ import unicodedata
 import pytest
 
 from newfound.data.collection import Skipped
+from newfound.data.folders import folders_without_pictures
 from newfound.data.reading import read_collection
 from newfound.errors import InputError
 
@@ -76,8 +77,52 @@ def test_hidden_and_other_files_are_left_out_unless_named(folder, tmp_path, plac
     place(folder, ".hidden.jpg", ".git/e.jpg", "notes.txt", "Thumbs.db", "scan.xyz")
     os.mkfifo(folder / "pipe.jpg")
     labels = table(tmp_path, "path,label\nscan.xyz,cat\n.hidden.jpg,owl\n", "labels.csv")
-    assert read_collection(folder, labels).ids == sorted([*SOURCES, ".hidden.jpg", "scan.xyz"])
-    assert read_collection(folder, table(tmp_path, "path,label\n")).ids == SOURCES
+    named = read_collection(folder, labels)
+    assert named.ids == sorted([*SOURCES, ".hidden.jpg", "scan.xyz"])
+    assert [item.path for item in named.skipped] == ["notes.txt", "pipe.jpg"]
+    unnamed = read_collection(folder, table(tmp_path, "path,label\n"))
+    assert unnamed.ids == SOURCES
+    assert [item.path for item in unnamed.skipped] == ["notes.txt", "pipe.jpg", "scan.xyz"]
+
+
+NOT_READ = "not a picture format that newfound reads"
+
+
+def test_every_file_that_is_not_used_is_listed(folder, place):
+    """Photos of phones and cameras used to vanish: in no table, and in no list."""
+    place(folder, "IMG_1.CR2", "IMG_2.nef", "IMG_3.MOV", "birds/notes.txt", ".DS_Store")
+    place(folder, "birds/Thumbs.db", "birds/desktop.ini", "README")
+    raw = f"a raw photo, {NOT_READ}; export it as JPEG"
+    assert read_collection(folder).skipped == [
+        Skipped("IMG_1.CR2", raw),
+        Skipped("IMG_2.nef", raw),
+        Skipped("IMG_3.MOV", NOT_READ),
+        Skipped("README", NOT_READ),
+        Skipped("birds/notes.txt", NOT_READ),
+    ]
+
+
+def test_the_table_of_labels_is_not_a_skipped_file(folder, table):
+    labels = table(folder, "path,label\na.jpg,cat\n")
+    assert read_collection(folder, labels).skipped == []
+
+
+def test_heic_without_its_extra_is_listed_with_the_pip_command(folder, place, no_heic):
+    place(folder, "IMG_1.HEIC", "birds/2.heif")
+    assert read_collection(folder).skipped == [
+        Skipped("IMG_1.HEIC", "a HEIC photo; to read it: pip install 'newfound[heic]'"),
+        Skipped("birds/2.heif", "a HEIC photo; to read it: pip install 'newfound[heic]'"),
+    ]
+
+
+def test_heic_with_its_extra_is_a_picture(folder, place, heic_plugin):
+    place(folder, "IMG_1.HEIC")
+    assert "IMG_1.HEIC" in read_collection(folder).ids
+
+
+def test_folders_without_pictures_are_found(tmp_path, place, no_heic):
+    place(tmp_path, "owl/1.heic", "owl/deep/2.heic", "cat/3.jpg", "cat/4.heic", "docs/5.txt")
+    assert folders_without_pictures(read_collection(tmp_path)) == ["docs", "owl"]
 
 
 def test_absolute_paths_within_the_folder(folder, tmp_path, table):
@@ -132,6 +177,7 @@ def test_links_in_the_folder(folder, tmp_path, place):
     assert collection.ids == sorted([*SOURCES, "inside.jpg"])
     assert collection.skipped == [
         Skipped("more", "a link to a folder, which is not followed; copy the folder"),
+        Skipped("notes", "a link to a file that does not exist"),
         Skipped("nothing.jpg", "a link to a file that does not exist"),
         Skipped("outside.jpg", "a link that leads out of the folder; copy the file"),
         Skipped("ring.jpg", "a link to a file that does not exist"),
@@ -191,7 +237,8 @@ def test_a_folder_is_no_picture(folder, tmp_path, table):
 
 @pytest.mark.parametrize("path", ["pictures/birds/c.jpeg", "data\\pictures\\birds\\c.jpeg"])
 def test_the_commonest_mistake_is_named(folder, tmp_path, path, table):
-    with pytest.raises(InputError, match=r"meant to be birds/c.jpeg\?"):
+    message = rf"relative to {folder}\. Is .* meant to be birds/c.jpeg\?$"
+    with pytest.raises(InputError, match=message):
         read_collection(folder, table(tmp_path, f"path,label\n{path},owl\n"))
 
 

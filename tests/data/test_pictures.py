@@ -406,3 +406,27 @@ def test_sizes_are_those_of_upright_pictures(tmp_path, turn, ending):
     Image.new("RGB", (12, 5)).save(tmp_path / f"x.{ending}", exif=exif)
     size = read_picture(tmp_path / f"x.{ending}").size
     assert upright_size(tmp_path / f"x.{ending}") == size
+
+
+# ------------------------------------------------------------------------------------------- HEIC
+
+
+def write_heic(path):
+    """A file that begins like HEIC; the stand-in for the plugin reads the rest as PPM."""
+    pixels = bytes(range(2 * 3 * 3))
+    path.write_bytes(b"\0\0\0\x18ftypheic" + b"P6 3 2 255\n" + pixels)
+    return path
+
+
+def test_heic_is_read_by_its_extra(tmp_path, heic_plugin):
+    path = write_heic(tmp_path / "IMG_1.HEIC")
+    assert np.asarray(read_picture(path)).tolist() == np.arange(18).reshape(2, 3, 3).tolist()
+    assert upright_size(path) == (3, 2)
+    assert heic_plugin == ["HEIF"]  # registered once, and only when a picture is read
+
+
+@pytest.mark.parametrize("name", ["IMG_1.HEIC", "named-wrongly.jpg"])
+def test_heic_without_its_extra_names_the_pip_command(tmp_path, no_heic, name):
+    path = write_heic(tmp_path / name)
+    with pytest.raises(PictureError, match=r"a HEIC photo; .*pip install 'newfound\[heic\]'"):
+        read_picture(path)

@@ -55,3 +55,21 @@ def test_a_batch_that_does_not_divide_among_the_processes_is_refused(monkeypatch
     with pytest.raises(InputError, match="batch of 128 images does not divide among 3 processes"):
         start_engine(RunSettings(), 128)
     assert start_engine(RunSettings(), 126) is three
+
+
+def test_the_device_of_the_settings_is_taken(monkeypatch):
+    asked = []
+    one = SimpleNamespace(world_size=1, launch=lambda: None)
+    monkeypatch.setattr(engine, "Fabric", lambda **options: asked.append(options) or one)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for device in ("cpu", "cuda", "cuda:1"):
+        start_engine(RunSettings(device=device), 128)
+    start_engine(RunSettings(), 128)
+    wanted = [("cpu", 1), ("cuda", 1), ("cuda", [1]), ("auto", 1)]
+    assert [(options["accelerator"], options["devices"]) for options in asked] == wanted
+    precisions = [options["precision"] for options in asked]
+    assert precisions == ["32-true", "bf16-mixed", "bf16-mixed", "bf16-mixed"]
+    assert {options["strategy"] for options in asked} == {"auto"}
+    with pytest.raises(InputError, match=r"device is 'cuda:2', .* It has: cpu, cuda"):
+        start_engine(RunSettings(device="cuda:2"), 128)

@@ -66,6 +66,7 @@ WRITTEN = [
     "rehearse",
     "seed",
     "precision",
+    "device",
     "devices",
     "num_nodes",
     "compile",
@@ -249,7 +250,7 @@ def test_settings_go_to_json_and_back():
 
 
 def test_no_name_is_in_two_groups():
-    assert len(set(NAMES)) == len(NAMES) == 47
+    assert len(set(NAMES)) == len(NAMES) == 48
     assert not set(NAMES) & set(GROUPS)
 
 

@@ -153,6 +153,23 @@ def test_weights_from_a_file_encode_and_are_part_of_the_key(pictures, tmp_path, 
     np.testing.assert_array_equal(results[0].features, results[2].features)
 
 
+def test_the_device_is_the_one_that_was_asked_for(pictures, torch, monkeypatch):
+    from newfound.deep import device
+    from newfound.deep.network import backbone
+
+    loaded = []
+    plain = backbone.load_encoder
+    monkeypatch.setattr(backbone, "load_encoder", lambda *a: loaded.append(plain(*a)) or loaded[0])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)  # "cpu" must win over it
+    encode_pictures(pictures[:2], "efficientnet-lite0", device="cpu")
+    assert next(loaded[0].parameters()).device == torch.device("cpu") == device.current_device()
+    with pytest.raises(InputError, match=r"device is 'cuda:99', which this machine does not have"):
+        encode_pictures(pictures[:2], "efficientnet-lite0", device="cuda:99")
+    with pytest.raises(InputError, match="device is 'gpu'"):
+        encode_pictures(pictures[:2], "efficientnet-lite0", device="gpu")
+    device.choose_device(None)
+
+
 def test_a_network_is_loaded_only_if_there_is_work(pictures, tmp_path, torch, monkeypatch):
     from newfound.deep.network import backbone
 
@@ -161,7 +178,7 @@ def test_a_network_is_loaded_only_if_there_is_work(pictures, tmp_path, torch, mo
     monkeypatch.setattr(backbone, "load_encoder", lambda *a: loaded.append(a) or plain(*a))
     options = {"cache": tmp_path / "cache", "batch_size": 5}
     first = encode_pictures(pictures, "efficientnet-lite0", **options)
-    assert loaded == [("tf_efficientnet_lite0", "offline")]
+    assert loaded == [("tf_efficientnet_lite0", "offline", None)]
     monkeypatch.setattr("newfound.deep.network.backbone.load_encoder", None)
     again = encode_pictures(pictures, "efficientnet-lite0", cache=tmp_path / "cache")
     np.testing.assert_array_equal(again.features, first.features)

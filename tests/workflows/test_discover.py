@@ -1,6 +1,7 @@
 """The main job, on scikit-learn's digits as features and as pictures."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_the_run_says_how_to_do_it_again(pictures, finished):
     )
     assert set(result.record.timings) == {"read", "encode", "fit", "total"}
     assert {"python", "numpy", "scikit-learn"} <= set(result.record.versions)
-    assert result.record.settings == Request(rehearse=False)
+    assert result.record.settings == Request(rehearse=False, encoder=GREY)
 
 
 def test_pixels_of_few_labelled_pictures(tmp_path):
@@ -334,7 +335,8 @@ def test_items_below_a_confidence_are_marked(finished, marked):
     assert (is_low & ~is_free).any()  # a labelled item is not marked, however unlikely it is
     assert table["is_unsure"].tolist() == (is_low & is_free).tolist()
     assert (table["category"] == np.array(result.names)[result.assigned.labels]).all()
-    assert result.record.settings == Request(rehearse=False, min_confidence=0.9)
+    asked = Request(rehearse=False, min_confidence=0.9, encoder=GREY)
+    assert result.record.settings == asked
     assert result.record.rerun.endswith("--min-confidence 0.9 --seed 0")
     again = read_result(out)
     pd.testing.assert_frame_equal(again.table, table)
@@ -349,3 +351,148 @@ def test_items_below_a_confidence_are_marked(finished, marked):
 def test_a_confidence_that_makes_no_sense_is_refused(digits_file):
     with pytest.raises(InputError, match="min_confidence must be a number from 0 to 1"):
         discover(digits_file, min_confidence=90)
+
+
+# ------------------------------------------------------------------------- a run that is finished
+
+
+def files_of(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of the finished run, and what is in it."""
+    shutil.copytree(finished[1], tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_a_finished_run_is_not_computed_again(run_pictures, finished, copied, monkeypatch):
+    """The same command recomputed the run and replaced its files."""
+    before = files_of(copied)
+    monkeypatch.setattr("newfound.workflows.discover.fit_mixture", None)
+    monkeypatch.setattr(encoding, "encode_pictures", None)
+    again = run_pictures(copied)
+    pd.testing.assert_frame_equal(again.table, finished[0].table)
+    assert files_of(copied) == before
+
+
+def test_a_finished_run_is_redone_on_request(run_pictures, finished, copied):
+    (copied / "report.html").write_text("of the old result")
+    before = files_of(copied)
+    again = run_pictures(copied, overwrite=True, seed=1)
+    assert again.record.seed == read_result(copied).record.seed == 1
+    assert files_of(copied)[copied / "run.json"] != before[copied / "run.json"]
+    assert not (copied / "report.html").exists()
+    assert "redo" not in json.loads((copied / "started.json").read_text())
+
+
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"seed": 1}, r"seed 0 \(now 1\)"),
+        ({"n_categories": 8}, r"n_categories None \(now 8\)"),
+        ({"rehearse": True}, r"rehearse False \(now True\)"),
+        ({"encoder": "pixels"}, rf"encoder {GREY} \(now pixels\)"),
+        ({"seed": 1, "n_categories": 8}, r"seed 0 \(now 1\); n_categories None \(now 8\)"),
+    ],
+)
+def test_another_request_is_said_and_nothing_is_lost(run_pictures, copied, changes, difference):
+    before = files_of(copied)
+    message = f"holds a finished run with another request: {difference}\\. .*--overwrite"
+    with pytest.raises(InputError, match=message):
+        run_pictures(copied, **changes)
+    assert files_of(copied) == before
+
+
+def test_labels_are_part_of_the_request(pictures, copied, tmp_path):
+    lines = (pictures / "labels.csv").read_text().splitlines()
+    name, label = lines[1].split(",")
+    (tmp_path / "labels.csv").write_text("\n".join([lines[0], f"{name},heron", *lines[3:]]))
+    options = {"out": copied, "encoder": GREY, "rehearse": False}
+    with pytest.raises(InputError, match=rf"2 labels differ \(first {name}: {label}, now heron\)"):
+        discover(pictures / "pictures", tmp_path / "labels.csv", **options)
+
+
+def test_other_pictures_of_the_same_names_are_another_request(pictures, copied, tmp_path):
+    shutil.copytree(pictures, tmp_path / "other")
+    options = {"out": copied, "encoder": GREY, "rehearse": False}
+    discover(tmp_path / "other" / "pictures", pictures / "labels.csv", **options)  # only moved
+    Digits.write(tmp_path / "other" / "pictures", [450], lambda i: "007.png")
+    with pytest.raises(InputError, match="the content of the items differs"):
+        discover(tmp_path / "other" / "pictures", pictures / "labels.csv", **options)
+
+
+def test_what_auto_stood_for_is_the_same_request(run_pictures, pictures, tmp_path, monkeypatch):
+    monkeypatch.setattr(picture_files, "best_encoder", lambda paths: "pixels")
+    first = run_pictures(tmp_path / "run", encoder="auto")
+    assert first.record.settings.encoder == "auto"
+    for same in ("auto", first.record.encoder):
+        again = run_pictures(tmp_path / "run", encoder=same)
+        assert again.record == first.record
+
+
+def test_overwrite_replaces_the_run_of_other_data(digits_file, copied):
+    result = discover(digits_file, out=copied, rehearse=False, overwrite=True)
+    assert read_result(copied).record == result.record
+    assert result.record.kind == "features"
+
+
+def test_overwrite_does_not_touch_a_folder_that_is_no_run(digits_file, tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InputError, match="is no run folder"):
+        discover(digits_file, out=tmp_path, overwrite=True)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+# ------------------------------------------------------------------------------ what is left out
+
+
+def test_folders_of_which_nothing_can_be_used_are_named(tmp_path):
+    for i in range(60):
+        Digits.write(tmp_path / "p", [i], lambda i: f"{Digits.y[i] or 'unlabelled'}/{i}.png")
+    (tmp_path / "p" / "owl").mkdir()
+    (tmp_path / "p" / "owl" / "IMG_1.CR2").write_bytes(b"raw")
+    (tmp_path / "p" / "hawk").mkdir()
+    (tmp_path / "p" / "hawk" / "broken.png").write_bytes(b"no picture")
+    result = discover(tmp_path / "p", encoder=GREY, rehearse=False, out=tmp_path / "run")
+    warned = [text for text in result.record.warnings if "skipped.csv" in text]
+    assert warned == [
+        "1 folder has no file that could be used, and no part in the result: owl. skipped.csv has "
+        "the reasons.",
+        "1 class lost all labelled items, because none of them could be read: hawk. skipped.csv "
+        "has the reasons.",
+    ]
+    listed = pd.read_csv(tmp_path / "run" / "skipped.csv")["path"].tolist()
+    assert listed == ["owl/IMG_1.CR2", "hawk/broken.png"]
+    assert result.record.n_skipped == 2
+
+
+@pytest.mark.parametrize("kind", ["npz", "npy", "parquet", "collection"])
+def test_rows_that_are_not_finite_are_skipped_and_listed(kind, tmp_path):
+    X, y = Digits.X[:N].copy(), [label or "" for label in Digits.y[:N]]
+    X[3, 5], X[7, 0] = np.nan, -np.inf
+    path, labels = tmp_path / f"f.{kind}", None
+    if kind == "npz":
+        np.savez(path, X=X, y=np.array(y))
+    elif kind == "npy":
+        np.save(path, X)
+        labels = tmp_path / "labels.csv"
+        labels.write_text("\n".join(["label", *[label or "-1" for label in y]]))
+    elif kind == "parquet":
+        pd.DataFrame({"f": list(X), "label": y}).to_parquet(path)
+    else:
+        path = collection_of(X, Digits.y[:N], [str(i) for i in range(N)])
+    result = discover(path, labels, out=tmp_path / "run", rehearse=False)
+    assert len(result) == N - 2
+    reason = "a feature is not a finite number"
+    assert (tmp_path / "run" / "skipped.csv").read_text().split() == (
+        ["path,reason", *f"3,{reason} 7,{reason}".split()]
+    )
+
+
+def test_features_of_which_no_row_is_finite_are_refused(tmp_path):
+    np.savez(tmp_path / "f.npz", X=np.full((5, 3), np.nan), y=np.array(["a", "b", "", "", ""]))
+    message = "no rows of features .* 5 items were skipped; the first is 0: a feature is not"
+    with pytest.raises(InputError, match=message):
+        discover(tmp_path / "f.npz")

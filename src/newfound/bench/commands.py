@@ -17,7 +17,7 @@ import typer
 from newfound.bench import options
 from newfound.bench.methods import NAMES, find_method
 from newfound.bench.results import RESULTS_FOLDER, read_records, results_file
-from newfound.cli.options import clear_errors, is_given, with_settings
+from newfound.cli.options import Commands, clear_errors, is_given, with_settings
 from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from newfound.bench.run import Place
     from newfound.deep.records import Listener
 
-app = typer.Typer(help="Compare methods under one protocol.", no_args_is_help=True)
+app = Commands(help="Compare methods under one protocol.")
 
 #: Settings without an option: they have an option of another name, or the runner sets them.
 _WITHOUT = frozenset({"seed", "pca", "n_components", "n_components_init", "rehearse"})

@@ -37,7 +37,9 @@ FigureDatasets = Annotated[
 
 Seeds = Annotated[
     list[int] | None,
-    typer.Option(help="Seed. Repeat the option for several seeds.", show_default="0"),
+    typer.Option(
+        help="Seed. Repeat the option for several seeds.", show_default="0", metavar="<int>"
+    ),
 ]
 KnownK = Annotated[
     str,

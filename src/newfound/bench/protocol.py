@@ -10,7 +10,7 @@ from newfound.bench.case import Case, PrototypeSource, weights_id
 from newfound.bench.datasets import DATASETS
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.methods import find_method
-from newfound.deep.settings import Settings
+from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
 from newfound.workflows.demo import DIGITS
 
@@ -28,8 +28,7 @@ _OF_CLUSTERING = frozenset({"n_directions", "acceptance", "count_term", "whiten"
 #: Settings that are not listed as changes: a case has them as fields, the runner sets them, or
 #: they cannot change the result.
 _NOT_CHANGES = frozenset(
-    {"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"}
-    | {"devices", "num_nodes", "compile", "token_cache"}
+    {"seed", "epochs", "model", "weights", "pca", "n_components", "n_components_init"} | HARDWARE
 )
 
 

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from newfound._version import __version__
+from newfound.cli.answers import (
+    print_answer,
+    print_done,
+    print_skipped,
+    write_page,
+    write_page_if_possible,
+)
 from newfound.cli.options import (
+    Commands,
+    Device,
     Labels,
     Link,
     MinConfidence,
     More,
     Out,
+    Overwrite,
     Pictures,
+    Redo,
     Run,
     Seed,
     chosen_settings,
@@ -28,17 +38,13 @@ from newfound.cli.options import (
 )
 from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
-from newfound.errors import MissingExtraError
-from newfound.progress import Progress
+from newfound.files import check_new_file
+from newfound.result.run_folder import is_finished
 from newfound.words import plural
 from newfound.workflows.processes import is_first_process
 
-if TYPE_CHECKING:
-    from newfound.result.result import Result
-
-app = typer.Typer(
+app = Commands(
     help="Finds the categories that your labels don't have yet, and how many there are.",
-    no_args_is_help=True,
     add_completion=False,
 )
 
@@ -62,22 +68,29 @@ def _main(
 @app.command()
 def count(
     file: Annotated[
-        Path, typer.Argument(help="An .npz file with the arrays X (features) and y (labels).")
+        Path,
+        typer.Argument(
+            help="Features: .npz with the arrays X and y, .npy, or .parquet with numbers."
+        ),
     ],
     level: Annotated[
         float,
         typer.Option(help="Probability that the interval contains the true number, such as 0.9."),
     ] = 0.9,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Table with the column label, and id or one row for each item."),
+    ] = None,
     seed: Seed = 0,
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
-    from newfound.data.features import load_features
     from newfound.mixture.counting.count import count_categories
+    from newfound.workflows.source import read_features
 
     with clear_errors():
-        X, y = load_features(file)
-        with Console(stderr=True).status(f"Counting in {len(X):,} rows …"):
-            found = count_categories(X, y, level=level, random_state=seed)
+        rows = read_features(file, labels)
+        with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):
+            found = count_categories(rows.features, rows.y, level=level, random_state=seed)
     low, high = found.interval
     known = plural(found.n_known, "known category", "known categories")
     print(
@@ -88,6 +101,7 @@ def count(
         f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
         f"{found.label_rate:.0%} of the rows of known categories are labelled."
     )
+    print_skipped(rows.skipped, "row")
 
 
 @app.command()
@@ -100,6 +114,7 @@ def train(
     out: Out = Path("run"),
     paper: Annotated[bool, typer.Option("--paper", help="Follow the paper to the letter.")] = False,
     min_confidence: MinConfidence = None,
+    overwrite: Redo = False,
     **settings: Any,
 ) -> None:
     """Train a network and find the categories of pictures together (the paper's Algorithm 1)."""
@@ -107,13 +122,18 @@ def train(
 
     with clear_errors(), show_progress() as progress:
         chosen = chosen_settings(context, Settings.paper if paper else Settings, settings)
+        is_done = is_finished(out) and not overwrite
         result = train(
-            pictures, labels, chosen, out, min_confidence=min_confidence, progress=progress
+            *(pictures, labels, chosen, out),
+            min_confidence=min_confidence,
+            overwrite=overwrite,
+            progress=progress,
         )
         if is_first_process():
-            has_report = _write_report_if_possible(result, out, progress)
+            has_report = write_page_if_possible(result, out, progress, is_done)
     if is_first_process():
-        _print_answer(result, out, has_report=has_report)
+        print_done(out, is_done)
+        print_answer(result, out, has_report=has_report)
         print(f"Weights: {out / 'backbone.safetensors'}. Epochs: {out / 'train' / 'history.png'}.")
 
 
@@ -126,7 +146,7 @@ def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: A
     with clear_errors(), show_progress() as progress:
         collection, _ = pretrain(pictures, Settings(**settings), out, progress=progress)
     if is_first_process():
-        _print_skipped(collection.skipped)
+        print_skipped(collection.skipped, listed=out / "skipped.csv")
         print(f"Use the features with: newfound train … --weights {out / 'backbone.safetensors'}")
 
 
@@ -159,11 +179,14 @@ def discover(
     ] = True,
     min_confidence: MinConfidence = None,
     seed: Seed = 0,
+    device: Device = None,
+    overwrite: Redo = False,
 ) -> None:
     """Find the categories that the labels don't have yet. This is the main job."""
     from newfound.workflows.discover import discover
 
     with clear_errors(), show_progress() as progress:
+        is_done = is_finished(out) and not overwrite
         result = discover(
             source,
             labels,
@@ -174,10 +197,15 @@ def discover(
             rehearse=rehearse,
             min_confidence=min_confidence,
             seed=seed,
+            device=device,
+            overwrite=overwrite,
             progress=progress,
         )
-        _write_report(result, out, progress)
-    _print_answer(result, out)
+        if is_first_process() and not (is_done and (out / "report.html").is_file()):
+            write_page(result, out, progress)
+    if is_first_process():
+        print_done(out, is_done)
+        print_answer(result, out)
 
 
 @app.command()
@@ -188,17 +216,23 @@ def embed(
     ] = Path("features.npz"),
     labels: Labels = None,
     encoder: Annotated[str, typer.Option(help="As for discover.")] = "auto",
+    device: Device = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Encode pictures and stop there: features for `count`, `discover` or your own code."""
-    from newfound.workflows.embed import embed
+    from newfound.workflows.embed import embed, skipped_file
 
     with clear_errors(), show_progress() as progress:
-        encoded = embed(pictures, labels, out, encoder=encoder, progress=progress)
+        encoded = embed(
+            *(pictures, labels, out),
+            encoder=encoder,
+            device=device,
+            overwrite=overwrite,
+            progress=progress,
+        )
     n_rows, n_columns = encoded.features.shape
-    print(f"{n_rows:,} × {n_columns} features by {encoded.encoder}: {out}")
-    if encoded.skipped:
-        skipped = plural(len(encoded.skipped), "file was", "files were")
-        print(f"{skipped} skipped; the first one: {encoded.skipped[0][1]}.")
+    print(f"{n_rows:,} × {n_columns} features by {encoded.encoder['name']}: {out}")
+    print_skipped(encoded.collection.skipped, listed=skipped_file(out))
 
 
 @app.command()
@@ -207,18 +241,25 @@ def predict(
     more: More,
     out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
     min_confidence: MinConfidence = None,
+    overwrite: Overwrite = False,
 ) -> None:
     """Put more items into the categories of a run, which stay as they are."""
-    from newfound.data.tables import write_csv
+    from newfound.data.collection import Skipped
+    from newfound.data.tables import write_csv, write_skipped
+    from newfound.workflows.embed import skipped_file
     from newfound.workflows.predict import predict
 
     with clear_errors(), show_progress() as progress:
+        check_new_file(out, overwrite)
         table = predict(run, more, min_confidence=min_confidence, progress=progress)
         write_csv(table, out)
+        skipped = [Skipped(*item) for item in table.attrs["skipped"]]
+        if skipped:
+            write_skipped(skipped, skipped_file(out))
     n_novel = int((table["kind"] == "novel").sum())
     unsure = f", {int(table['is_unsure'].sum()):,} unsure" if "is_unsure" in table else ""
     print(f"{plural(len(table), 'item')}, {n_novel:,} of them in new categories{unsure}: {out}")
-    _print_skipped(table.attrs["skipped"])
+    print_skipped(skipped, listed=skipped_file(out))
 
 
 @app.command()
@@ -241,9 +282,9 @@ def update(
         result, changes = update(
             run, more, labels, out=out, min_confidence=min_confidence, progress=progress
         )
-        _write_report(result, target, progress)
+        write_page(result, target, progress)
         write_changes(changes, target / "changes.html", result)
-    _print_answer(result, target)
+    print_answer(result, target)
     print(changes)
     print(f"What changed: {target / 'changes.html'}.")
 
@@ -254,7 +295,7 @@ def report(run: Run) -> None:
     from newfound.result.store import read_result
 
     with clear_errors(), show_progress() as progress:
-        _write_report(read_result(run), run, progress)
+        write_page(read_result(run), run, progress)
     print(f"Report: {run / 'report.html'}")
 
 
@@ -294,48 +335,12 @@ def demo(
 
     with clear_errors(), show_progress() as progress:
         shown = run_demo(out, seed=seed, epochs=epochs, progress=progress)
-        _write_report(shown.result, shown.run, progress)
+        write_page(shown.result, shown.run, progress)
     table = Table(title="Categories found in 1,797 pictures of digits")
     for heading in ("category", "kind", "pictures", "mostly", "share"):
         table.add_column(heading)
     for row in shown.categories:
         table.add_row(row.name, row.kind, str(row.size), row.mostly, f"{row.share:.0%}")
     Console().print(table)
-    _print_answer(shown.result, shown.run)
+    print_answer(shown.result, shown.run)
     print(shown.sentence)
-
-
-def _write_report(result: Result, folder: Path, progress: Progress) -> None:
-    from newfound.report.page import write_report
-
-    step = functools.partial(progress, "Drawing the report")
-    write_report(result, folder / "report.html", progress=step)
-
-
-def _write_report_if_possible(result: Result, folder: Path, progress: Progress) -> bool:
-    """Write the report if its packages are installed; on a training machine they may not be."""
-    try:
-        _write_report(result, folder, progress)
-    except MissingExtraError:
-        return False
-    return True
-
-
-def _print_answer(result: Result, folder: Path, *, has_report: bool = True) -> None:
-    """Print the answer, how far to trust it, and where to look."""
-    print(result.answer)
-    print(result.trust)
-    if result.unsure is not None:
-        print(result.unsure)
-    for warning in result.record.warnings:
-        print(f"Note: {warning}")
-    _print_skipped(result.collection.skipped)
-    page = f"Report: {folder / 'report.html'}."
-    if not has_report:
-        page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
-    print(f"{page} Table: {folder / 'assignments.csv'}.")
-
-
-def _print_skipped(skipped: Iterable[object]) -> None:
-    if n_skipped := len(list(skipped)):
-        print(f"{plural(n_skipped, 'file was', 'files were')} skipped.")

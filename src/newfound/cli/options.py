@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from newfound.deep.settings import Settings
 from newfound.errors import ExportWarning, InputError, MissingExtraError
+from newfound.workflows.processes import is_first_process
 
 Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
 Labels = Annotated[
@@ -38,6 +40,17 @@ Link = Annotated[
         "one is to edit the original.",
     ),
 ]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")]
+Redo = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the run in the run folder, if there is one.")
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Where networks compute: cpu, cuda, cuda:1 or mps. By default on a GPU if there is "
+        "one."
+    ),
+]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 
 
@@ -46,11 +59,17 @@ def clear_errors() -> Iterator[None]:
     """Show errors that a person can fix in one line, without a traceback; exit with code 2."""
     try:
         yield
-    except (InputError, MissingExtraError, OSError) as error:
+    except (InputError, MissingExtraError) as error:
+        # All processes of a run read the same files and find the same mistake.
+        if is_first_process():
+            print(f"newfound: {error}", file=sys.stderr)
+        raise typer.Exit(2) from error
+    except OSError as error:  # of this machine only: a disk or a connection
         print(f"newfound: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
-        print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
+        if is_first_process():
+            print("newfound: stopped. Run the same command again to resume.", file=sys.stderr)
         raise typer.Exit(2) from error
 
 
@@ -62,6 +81,39 @@ def noted_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         print(f"Note: {warning.message}")
+
+
+def _without_type_of_flags(parameters: list[Any]) -> list[Any]:
+    """Options for the help; a flag takes no value, so the help shows no type for it."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters
+
+
+class _Command(TyperCommand):
+    """A command whose help shows no ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type_of_flags(super().get_params(ctx))
+
+
+class _Group(TyperGroup):
+    """A group of commands whose help shows no ``<bool>``."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type_of_flags(super().get_params(ctx))
+
+
+class Commands(typer.Typer):
+    """The commands of a program, with plain help."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=_Group, no_args_is_help=True, **options)
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[..., Any]:
+        """Make a function a command."""
+        return super().command(name, cls=_Command, **options)
 
 
 def with_settings(

@@ -19,13 +19,15 @@ from rich.progress import (  # noqa: E402
     TimeRemainingColumn,
 )
 
+from newfound.workflows.processes import is_first_process  # noqa: E402
+
 #: What follows this mark in the name of a step is a detail that changes while the step goes on.
 DETAIL = " · "
 
 
 @contextmanager
 def show_progress() -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar for work of several steps, on standard error.
+    """A progress bar for work of several steps, on standard error of the first process.
 
     Yields
     ------
@@ -39,7 +41,8 @@ def show_progress() -> Iterator[Callable[[str, int, int], None]]:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    console, others = Console(stderr=True), not is_first_process()
+    with Progress(*columns, console=console, transient=True, disable=others) as bars:
         shown: dict[str, TaskID] = {"": bars.add_task("Starting", total=None)}
 
         def report(step: str, done: int, total: int) -> None:

@@ -118,6 +118,28 @@ class Collection:
         return replace(rest, skipped=[*self.skipped, *gone])
 
 
+def without_unusable_rows(collection: Collection) -> Collection:
+    """Skip texts that are empty, and rows of features in which a number is NaN or infinite.
+
+    Parameters
+    ----------
+    collection : Collection
+        Of any kind; pictures are not looked at.
+
+    Returns
+    -------
+    Collection
+        The other rows, with the skipped ones in its list.
+    """
+    skips: list[tuple[int, str]] = []
+    if collection.features is not None:
+        bad = np.flatnonzero(~np.isfinite(collection.features).all(axis=1))
+        skips = [(int(i), "a feature is not a finite number") for i in bad]
+    if collection.texts is not None:
+        skips = [(i, "the text is empty") for i, text in enumerate(collection.texts) if not text]
+    return collection.without(skips) if skips else collection
+
+
 def check_ids(ids: Sequence[str], where: str) -> None:
     """Refuse ids that are empty or not unique; `where` says whose ids they are."""
     if "" in ids:
@@ -144,7 +166,7 @@ def check_discoverable(collection: Collection) -> None:
     n, things = len(collection), _THINGS[collection.kind]
     if n == 0:
         where = "" if collection.root is None else f" in {collection.root}"
-        raise InputError(f"There are no {things}{where}.{_first_skipped(collection)}")
+        raise InputError(f"There are no {things}{where}.{why_empty(collection)}")
     if not collection.is_labelled.any():
         raise InputError(
             f"None of the {n} {things} has a label. newfound looks for new categories beside "
@@ -174,10 +196,14 @@ _HOW_TO_LEAVE_OPEN = {
 }
 
 
-def _first_skipped(collection: Collection) -> str:
-    """A hint at why nothing is left: the first item that was skipped, or a wrong path."""
+def why_empty(collection: Collection) -> str:
+    """A hint at why nothing is left: why most items were skipped, or a wrong path."""
     if not collection.skipped:
         return " Check the path."
-    first = collection.skipped[0]
-    counted = plural(len(collection.skipped), "item was skipped", "items were skipped")
-    return f" {counted}; the first is {first.path}: {first.reason}."
+    # A damaged file is named in its own reason, so reasons are compared without what follows "(".
+    causes = [item.reason.partition(" (")[0] for item in collection.skipped]
+    cause, n = Counter(causes).most_common(1)[0]
+    first = collection.skipped[causes.index(cause)]
+    counted = plural(len(causes), "item was skipped", "items were skipped")
+    share = f", {n} of them for the same reason" if 1 < n < len(causes) else ""
+    return f" {counted}{share}; the first is {first.path}: {first.reason}."

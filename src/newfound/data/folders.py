@@ -1,8 +1,9 @@
 """Folders of pictures: which files are pictures, and what their labels are.
 
 Labels come from class folders (the first folder of each path is the class) or from a table of
-paths. Files are listed here and opened later. Files that look like pictures but cannot be used are
-listed with the reason. Items are sorted by id, because file systems list files in any order.
+paths. Files are listed here and opened later. Every file that is not used is listed with the
+reason, except hidden files and what operating systems leave behind (``.DS_Store``, ``Thumbs.db``).
+Items are sorted by id, because file systems list files in any order.
 """
 
 from __future__ import annotations
@@ -15,12 +16,21 @@ from typing import Any
 
 from newfound.data.collection import Collection, Skipped
 from newfound.data.label_tables import labels_by_id
-from newfound.data.pictures import PICTURE_SUFFIXES
+from newfound.data.pictures import (
+    HEIC_SUFFIXES,
+    NO_HEIC,
+    PICTURE_SUFFIXES,
+    RAW_SUFFIXES,
+    has_heic,
+)
 from newfound.data.tables import as_objects, column_texts, column_values, read_table
 from newfound.errors import InputError
+from newfound.files import is_litter
 from newfound.words import first_few
 
 _UNLABELLED_FOLDERS = ("unlabelled", "unlabeled", "unknown")
+_NOT_A_PICTURE = "not a picture format that newfound reads"
+_RAW = "a raw photo, not a picture format that newfound reads; export it as JPEG"
 
 
 def read_folder(folder: Path, labels: Path | None, unlabelled_folder: str) -> Collection:
@@ -58,9 +68,38 @@ def read_folder(folder: Path, labels: Path | None, unlabelled_folder: str) -> Co
         ids=ids,
         y=as_objects([by_path.get(name) for name in ids]),
         paths=[root / name for name in ids],
-        skipped=sorted(skipped, key=lambda item: item.path),
+        skipped=sorted(_unused(skipped, root, by_path, labels), key=lambda item: item.path),
         root=root,
     )
+
+
+def folders_without_pictures(collection: Collection) -> list[str]:
+    """Folders of which no file could be used: classes that a person expects and does not get.
+
+    Parameters
+    ----------
+    collection : Collection
+        As `read_folder` gives it.
+
+    Returns
+    -------
+    list of str
+        Names of first folders, sorted.
+    """
+    if collection.kind != "pictures":
+        return []
+    skipped = {item.path.partition("/")[0] for item in collection.skipped if "/" in item.path}
+    return sorted(skipped - {name.partition("/")[0] for name in collection.ids})
+
+
+def _unused(
+    skipped: list[Skipped], root: Path, by_path: dict[str, Any], labels: Path | None
+) -> list[Skipped]:
+    """What is left out, without files that a table names, and without that table itself."""
+    used = set(by_path)
+    if labels is not None:
+        used.add(os.path.relpath(os.path.realpath(labels), os.path.realpath(root)))
+    return [item for item in skipped if item.path not in used]
 
 
 def _list_pictures(root: Path) -> tuple[list[str], list[Skipped]]:
@@ -81,38 +120,39 @@ def _list_pictures(root: Path) -> tuple[list[str], list[Skipped]]:
             continue
         for entry in entries:
             name = prefix + entry.name
-            # .DS_Store, .git and others like them. A table may still name a hidden picture.
-            if entry.name.startswith("."):
+            # A table may still name a hidden picture.
+            if is_litter(entry.name):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 pending.append(name + "/")
             elif reason := _reason_to_skip(root, name, entry.is_symlink()):
                 skipped.append(Skipped(_printable(name), reason))
-            # Not a pipe that is named like a picture: opening one would wait for ever.
-            elif _is_named_as_picture(name) and os.path.isfile(entry.path):
+            else:
                 found.append(name)
     return found, skipped
 
 
-def _is_named_as_picture(name: str) -> bool:
-    return posixpath.splitext(name)[1].lower() in PICTURE_SUFFIXES
-
-
 def _reason_to_skip(root: Path, name: str, is_link: bool) -> str:
-    """Reason to leave out a link, or a file named like a picture; empty if it can be used."""
+    """Why a file or a link is left out; empty if it is a picture to be read."""
     path = root / name
+    suffix = posixpath.splitext(name)[1].lower()
     if is_link and path.is_dir():
         # Links can lead in circles, and out of the folder that the person gave.
         return "a link to a folder, which is not followed; copy the folder"
-    if not _is_named_as_picture(name):
-        return ""
-    if _printable(name) != name:
-        return "its name is not UTF-8; rename it"
     if is_link and not os.path.isfile(path):
         return "a link to a file that does not exist"
+    if suffix in RAW_SUFFIXES:
+        return _RAW
+    if suffix not in PICTURE_SUFFIXES | HEIC_SUFFIXES:
+        return _NOT_A_PICTURE
+    if suffix in HEIC_SUFFIXES and not has_heic():
+        return NO_HEIC
+    if _printable(name) != name:
+        return "its name is not UTF-8; rename it"
     if is_link and not _is_within(root, path):
         return "a link that leads out of the folder; copy the file"
-    return ""
+    # A pipe may be named like a picture: opening one would wait for ever.
+    return "" if os.path.isfile(path) else "is not a file"
 
 
 def _is_within(root: Path, path: Path) -> bool:
@@ -158,7 +198,7 @@ def _labels_of_table(root: Path, found: list[str], labels: Path) -> dict[str, An
     if missing:
         raise InputError(
             f"No file was found for {len(missing)} of {len(given)} paths in {labels}: "
-            f"{first_few(missing)}. Paths are relative to {root}{_near_miss(missing[0], known)}."
+            f"{first_few(missing)}. Paths are relative to {root}.{_near_miss(missing[0], known)}"
         )
     return labels_by_id(located, column_values(table, "label", labels), labels)
 
@@ -205,4 +245,4 @@ def _near_miss(path: str, known: dict[str, str]) -> str:
     """Help with the most common mistake: a path that begins with the folder's own name."""
     parts = path.replace("\\", "/").split("/")
     tails = ["/".join(parts[i:]) for i in range(1, len(parts))]
-    return next((f"; is {path} meant to be {tail}?" for tail in tails if tail in known), "")
+    return next((f" Is {path} meant to be {tail}?" for tail in tails if tail in known), "")

@@ -7,6 +7,7 @@ with a palette, transparent, animated, truncated. Here each becomes an RGB pictu
 
 from __future__ import annotations
 
+import functools
 import stat
 import threading
 import warnings
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from newfound.errors import InputError, require
+from newfound.errors import InputError, MissingExtraError, require
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -25,10 +26,22 @@ if TYPE_CHECKING:
 #: Endings of the files that count as pictures when a folder is listed.
 PICTURE_SUFFIXES = frozenset(
     [
-        *[".avif", ".bmp", ".gif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm", ".png"],
-        *[".pnm", ".ppm", ".tga", ".tif", ".tiff", ".webp"],
+        *[".avif", ".bmp", ".gif", ".jfif", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pgm"],
+        *[".png", ".pnm", ".ppm", ".tga", ".tif", ".tiff", ".webp"],
     ]
 )
+
+#: Endings of photos as iPhones and some cameras store them; reading them takes the extra ``heic``.
+HEIC_SUFFIXES = frozenset([".heic", ".heif", ".hif"])
+#: Endings of raw photos, as cameras store them on request; each maker has a format of its own.
+RAW_SUFFIXES = frozenset(
+    [
+        *[".3fr", ".arw", ".cr2", ".cr3", ".crw", ".dng", ".erf", ".kdc", ".mrw", ".nef", ".nrw"],
+        *[".orf", ".pef", ".raf", ".raw", ".rw2", ".sr2", ".srw", ".x3f"],
+    ]
+)
+#: Why such a file is left out where the extra is not installed.
+NO_HEIC = "a HEIC photo; to read it: pip install 'newfound[heic]'"
 
 #: The limit at which Pillow itself refuses a picture, which takes 0.7 GiB when it is open.
 MAX_PIXELS = 178_956_970
@@ -39,6 +52,8 @@ _DEEP_MODES = frozenset(["I", "F", "I;16", "I;16L", "I;16B", "I;16N"])
 
 #: Pillow opens these by starting Ghostscript, or by calling a reader of the operating system.
 _FORMATS_WITH_PROGRAMS = frozenset(["EPS", "WMF"])
+#: Boxes at the start of a HEIC file, in bytes 4 to 12.
+_HEIC_BRANDS = tuple(b"ftyp" + brand for brand in (b"heic", b"heix", b"hevc", b"heim", b"mif1"))
 
 #: How to turn a picture upright: EXIF orientation → name of Pillow's `Transpose`.
 _UPRIGHT = {
@@ -119,7 +134,23 @@ def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
     except PictureError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on damaged files
-        raise PictureError(path, _reason(pillow, error)) from error
+        raise PictureError(path, _reason(pillow, path, error)) from error
+
+
+def has_heic() -> bool:
+    """Whether HEIC photos can be read here."""
+    return _register_heic() is not None
+
+
+@functools.cache
+def _register_heic() -> ModuleType | None:
+    """Teach Pillow to read HEIC, once; None if the extra is not installed."""
+    try:
+        plugin = require("pillow_heif", "heic")
+    except MissingExtraError:
+        return None
+    plugin.register_heif_opener()
+    return plugin
 
 
 def square_pixels(picture: Image.Image, size: int) -> npt.NDArray[np.uint8]:
@@ -180,7 +211,7 @@ def upright_size(path: Path) -> tuple[int, int]:
     except PictureError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on damaged files
-        raise PictureError(path, _reason(pillow, error)) from error
+        raise PictureError(path, _reason(pillow, path, error)) from error
     return (height, width) if is_turned else (width, height)
 
 
@@ -200,8 +231,9 @@ def _check_size(path: Path, picture: Any) -> None:
 
 
 def _safe_formats(pillow: ModuleType) -> list[str]:
-    """Every format that Pillow reads by itself."""
+    """Every format that Pillow reads by itself, and HEIC if its plugin is installed."""
     pillow.init()
+    _register_heic()
     return [name for name in pillow.OPEN if name not in _FORMATS_WITH_PROGRAMS]
 
 
@@ -240,17 +272,24 @@ def _turn_upright(pillow: ModuleType, opened: Any, rgb: Any) -> Any:
     return rgb if turn is None else rgb.transpose(pillow.Transpose[turn])
 
 
-def _reason(pillow: ModuleType, error: Exception) -> str:
+def _reason(pillow: ModuleType, path: Path, error: Exception) -> str:
     """What is wrong with a file, in a few words that help a person to mend it."""
     if isinstance(error, pillow.DecompressionBombError):
         return _TOO_LARGE
     if isinstance(error, pillow.UnidentifiedImageError):
+        if not has_heic() and _is_heic(path):
+            return NO_HEIC
         return "not a picture in a format that can be read"
     if isinstance(error, MemoryError):
         return "too large for the free memory"
     if isinstance(error, OSError) and error.errno is not None:
         return f"cannot be read: {error.strerror}"
     return f"truncated or damaged ({error})" if str(error) else "truncated or damaged"
+
+
+def _is_heic(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(12)[4:] in _HEIC_BRANDS
 
 
 class _Silence:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from newfound.arrays import Floats
-from newfound.data.collection import Collection, Labels, check_ids
+from newfound.data.collection import Collection, Labels, check_ids, without_unusable_rows
 from newfound.data.features import as_features, features_of_table, load_array, load_features
 from newfound.data.label_tables import as_labels, labels_by_id
 from newfound.data.tables import (
@@ -146,12 +146,7 @@ def _as_collection(rows: _FileRows, source: Path) -> Collection:
         texts=content if isinstance(content, list) else None,
         root=source.absolute(),
     )
-    if isinstance(content, np.ndarray):
-        bad = np.flatnonzero(~np.isfinite(content).all(axis=1))
-        skips = [(int(i), "a feature is not a finite number") for i in bad]
-    else:
-        skips = [(i, "the text is empty") for i in range(n) if not content[i]]
-    collection = collection.without(skips)
+    collection = without_unusable_rows(collection)
     if rows.ids is None:  # row numbers as texts would be sorted 0, 1, 10, 11, 2
         return collection
     return collection.take(sorted(range(len(collection)), key=collection.ids.__getitem__))

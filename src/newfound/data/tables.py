@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from newfound.data.collection import Skipped
 from newfound.errors import InputError, require
 from newfound.files import write_atomically
 from newfound.words import first_few
@@ -61,6 +62,15 @@ def write_csv(table: Table, path: Path) -> None:
     # The standard's line end: with any other, pandas does not quote a text that holds \r.
     text = safe.to_csv(index=False, float_format="%.6g", lineterminator="\r\n")
     write_atomically(path, text.encode())
+
+
+def write_skipped(skipped: Sequence[Skipped], path: Path) -> None:
+    """Write what was left out, with the reasons, as a CSV."""
+    columns = {
+        "path": as_objects([item.path for item in skipped]),
+        "reason": as_objects([item.reason for item in skipped]),
+    }
+    write_csv(make_table(columns), path)
 
 
 def escape_formula(cell: str) -> str:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from newfound.arrays import Ints
 from newfound.deep.records import Epoch
-from newfound.deep.settings import Settings
+from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
 from newfound.files import write_atomically
 from newfound.mixture.counting.count import CategoryCount
@@ -263,10 +263,9 @@ def run_identity(
     dict
         With the parts ``settings`` and ``data``.
     """
-    spread = {"devices", "num_nodes", "compile", "token_cache"}
     return {
         "settings": {
-            name: value for name, value in settings.as_dict().items() if name not in spread
+            name: value for name, value in settings.as_dict().items() if name not in HARDWARE
         },
         "data": {
             "images": fingerprint,

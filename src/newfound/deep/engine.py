@@ -11,6 +11,7 @@ from lightning_fabric import Fabric
 from torch import Tensor
 
 from newfound.arrays import Ints
+from newfound.deep.device import choose_device
 from newfound.deep.settings import RunSettings
 from newfound.errors import InputError
 
@@ -30,16 +31,19 @@ def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
     Fabric
         The engine, launched.
     """
+    device = choose_device(settings.device)
     precision: Any = settings.precision
     if precision == "auto":
-        precision = "bf16-mixed" if torch.cuda.is_available() else "32-true"
+        precision = "bf16-mixed" if device.type == "cuda" else "32-true"
     under_torchrun = torch.distributed.is_torchelastic_launched()
     devices: Any = settings.devices or ("auto" if under_torchrun else 1)
-    if under_torchrun and not torch.cuda.is_available():
+    if under_torchrun and device.type != "cuda":
         devices = _processes_here()
-    several = under_torchrun or settings.num_nodes > 1 or devices not in (1, "auto")
+    if device.index is not None and not under_torchrun:
+        devices = [device.index] if settings.devices in (None, 1) else settings.devices
+    several = under_torchrun or settings.num_nodes > 1 or settings.devices not in (None, 1)
     fabric = Fabric(
-        accelerator="auto",
+        accelerator="auto" if settings.device is None else device.type,
         devices=devices,
         num_nodes=settings.num_nodes,
         strategy="ddp" if several else "auto",

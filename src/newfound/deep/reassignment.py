@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from newfound.arrays import Floats, Ints
+from newfound.deep.device import current_device
 from newfound.labels import UNLABELLED
 from newfound.mixture.projection import ROUNDING, Projection, shrunk_covariance
 
@@ -106,7 +107,8 @@ def nearest_rounds(v: Tensor, codes: Tensor, labels: Tensor, n_known: int, n_rou
 def on_device(X: Floats | Ints) -> Tensor:
     """An array as a tensor, on the GPU if there is one."""
     tensor = torch.from_numpy(np.ascontiguousarray(X))
-    return tensor.cuda() if torch.cuda.is_available() else tensor
+    device = current_device()
+    return tensor.to(device) if device.type == "cuda" else tensor  # others lack float64
 
 
 def _sum(x: Tensor, part: Callable[[Tensor], Tensor]) -> Tensor:

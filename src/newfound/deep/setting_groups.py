@@ -172,6 +172,9 @@ class RunSettings(Group):
     precision: Literal["auto", "32-true", "bf16-mixed"] = _setting(
         "auto", "Number format in the network; auto is bf16-mixed on a GPU."
     )
+    device: str | None = _setting(
+        None, "Where to compute: cpu, cuda, cuda:1 or mps; by default on a GPU if there is one."
+    )
     devices: int | None = _setting(None, "Processes on this machine; by default one.", least=1)
     num_nodes: int = _setting(1, "Number of machines, under torchrun.", least=1)
     compile: bool = _setting(False, "Compile the network: slower to start, faster to train.")

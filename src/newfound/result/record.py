@@ -41,6 +41,9 @@ class Request:
         Settings of the training by name, if there was one.
     min_confidence : float or None
         Unlabelled items with a lower confidence are marked as unsure; None marks nothing.
+    encoder : str or None
+        What to encode with, as it was asked for: "auto", or a name. None if nothing was encoded,
+        or for runs of earlier versions.
     """
 
     n_categories: int | None = None
@@ -48,6 +51,7 @@ class Request:
     rehearse: bool = True
     training: dict[str, Any] | None = None
     min_confidence: float | None = None
+    encoder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,8 @@ class RunFacts:
         Highest number that the id of a novel category had in earlier runs.
     calibration : ConfidenceMap or None
         How often a probability of the mixture is right; None leaves it as it is.
+    content : str or None
+        Fingerprint of the collection as it was read.
     """
 
     command: str = "discover"
@@ -126,6 +132,7 @@ class RunFacts:
     warnings: tuple[str, ...] = ()
     last_id: int = 0
     calibration: ConfidenceMap | None = None
+    content: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,10 @@ class RunRecord:
     label_rate, novel_share : float or None
         Share of the items of known classes that are labelled, and share of the unlabelled items
         that belong to novel categories; None if nothing was counted.
+    label_accuracy : float or None
+        How well the features tell the known classes apart: cross-validated accuracy on the
+        labelled items, as a mean over classes, so that chance is 1 / K^l. None if fewer than two
+        classes have two labels, or for runs of earlier versions.
     rehearsal : RehearsalRecord or None
         None if there was no rehearsal.
     history : History
@@ -172,6 +183,8 @@ class RunRecord:
     calibration : ConfidenceMap or None
         How often a probability of the mixture is right, learnt from hidden known classes; None if
         confidences are the probabilities of the mixture.
+    content : str or None
+        Fingerprint of the collection as it was read, by which the same request is recognised.
     version : str
         Version of newfound.
     """
@@ -191,6 +204,7 @@ class RunRecord:
     n_novel_interval: tuple[float, float] | None = None
     label_rate: float | None = None
     novel_share: float | None = None
+    label_accuracy: float | None = None
     rehearsal: RehearsalRecord | None = None
     history: History = History()
     timings: dict[str, float] = field(default_factory=dict)
@@ -198,7 +212,13 @@ class RunRecord:
     warnings: tuple[str, ...] = ()
     last_id: int = 0
     calibration: ConfidenceMap | None = None
+    content: str | None = None
     version: str = __version__
+
+    @property
+    def chance(self) -> float:
+        """The `label_accuracy` of features that know nothing: 1 / K^l."""
+        return 1 / max(1, self.n_known)
 
     @property
     def is_k_given(self) -> bool:

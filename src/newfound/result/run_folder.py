@@ -15,17 +15,19 @@ from pathlib import Path
 
 from newfound._version import __version__
 from newfound.errors import InputError
-from newfound.files import disk_errors, read_json, write_json
+from newfound.files import disk_errors, is_litter, read_json, write_json
 
 STARTED = "started.json"
 RUN = "run.json"
 #: Major and minor versions of newfound whose run folders this version reads.
 _READABLE_VERSIONS = ("0.1", "0.2")
 _LOCK = ".lock"
+#: Commands with an option to overwrite.
+_CAN_OVERWRITE = ("discover", "train")
+#: What `staged` does not replace: checkpoints, and pages about an earlier result.
+_NOT_OF_THE_RESULT = ("train", "report.html", "changes.json", "changes.html")
 _STAGE = ".next"
 
-#: Files that operating systems leave in folders; they do not count as content.
-LITTER = frozenset(["Thumbs.db", "desktop.ini"])
 _IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
 
 
@@ -85,7 +87,7 @@ def _remove(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
+def open_run(folder: Path, *, command: str, data: str, overwrite: bool = False) -> Iterator[Path]:
     """Start a run in a folder, or resume an interrupted one.
 
     Parameters
@@ -96,6 +98,10 @@ def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
         The command of newfound; a folder is for one command.
     data : str
         Fingerprint of the data; a folder is for one collection.
+    overwrite : bool
+        Replace the run in the folder, whatever it is. Its result stays until the new one is
+        written, but its checkpoints and its report are removed. If that is interrupted, the same
+        call resumes.
 
     Yields
     ------
@@ -113,12 +119,15 @@ def open_run(folder: Path, *, command: str, data: str) -> Iterator[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     # Locked before anything is read: two processes that start together must not both find it empty.
     with _locked(folder):
-        if (folder / STARTED).exists():
-            _check_same(folder, command, data)
-        else:
+        if not (folder / STARTED).exists():
             _check_empty(folder)
-        record_start(folder, command=command, data=data)
+        elif not overwrite:
+            check_same(folder, command=command, data=data)
+        redo = overwrite and _clear_for_redo(folder, command, data)
+        record_start(folder, command=command, data=data, redo=redo)
         yield folder
+        if redo:
+            record_start(folder, command=command, data=data)
 
 
 @contextlib.contextmanager
@@ -140,10 +149,35 @@ def reopen_run(folder: Path) -> Iterator[Path]:
         yield folder
 
 
-def record_start(folder: Path, *, command: str, data: str) -> None:
-    """Write which version, command and data a folder is for."""
+def record_start(folder: Path, *, command: str, data: str, redo: bool = False) -> None:
+    """Write which version, command and data a folder is for, and whether a run is redone."""
     start = {"version": __version__, "command": command, "data": data}
-    write_json(folder / STARTED, start)
+    write_json(folder / STARTED, {**start, "redo": True} if redo else start)
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a finished run."""
+    folder = Path(folder)
+    finish_staged(folder)  # a run that was killed at the very end is a finished run
+    # Trainings of version 0.1.0 have a run.json of another kind.
+    return (folder / RUN).is_file() and read_json(folder / RUN).get("version") is not None
+
+
+def _clear_for_redo(folder: Path, command: str, data: str) -> bool:
+    """Remove what a new run must not find; True if this redoes a run, also a second time."""
+    if not (folder / STARTED).exists():
+        return False
+    before = read_json(folder / STARTED)
+    same = (before.get("command"), before.get("data")) == (command, data)
+    if same and (before.get("redo") or not is_finished(folder)):
+        return bool(before.get("redo"))  # interrupted: what there is belongs to this run
+    for name in _NOT_OF_THE_RESULT:
+        path = folder / name
+        if path.is_dir():
+            _remove(path)
+        else:
+            path.unlink(missing_ok=True)
+    return True
 
 
 def check_run(folder: Path) -> None:
@@ -180,19 +214,20 @@ def check_run(folder: Path) -> None:
     _check_version(folder, version or "unknown")
 
 
-def _check_same(folder: Path, command: str, data: str) -> None:
+def check_same(folder: Path, *, command: str, data: str) -> None:
     """Refuse to resume another run than the one that was started here."""
     before = read_json(folder / STARTED)
     _check_version(folder, before.get("version", "unknown"))
+    or_overwrite = ", or pass --overwrite to replace it" if command in _CAN_OVERWRITE else ""
     if before.get("command") != command:
         raise InputError(
             f"{folder} holds a run of `newfound {before.get('command')}`, not of `newfound "
-            f"{command}`. Choose another folder."
+            f"{command}`. Choose another folder{or_overwrite}."
         )
     if before.get("data") != data:
         raise InputError(
-            f"{folder} holds a run on another collection. Choose another folder, or, to add items "
-            f"to that run, use `newfound update {folder}`."
+            f"{folder} holds a run on another collection. Choose another folder{or_overwrite}. To "
+            f"add items to that run, use `newfound update {folder}`."
         )
 
 
@@ -207,11 +242,7 @@ def _check_version(folder: Path, version: str) -> None:
 
 def _check_empty(folder: Path) -> None:
     """Refuse to write to a folder with files that have nothing to do with a run."""
-    others = sorted(
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith(".") and path.name not in LITTER
-    )
+    others = sorted(path.name for path in folder.iterdir() if not is_litter(path.name))
     if others:
         raise InputError(
             f"{folder} is not empty (it holds {', '.join(others[:3])}) and is no run folder. "

@@ -15,7 +15,8 @@ from newfound.result.record import Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
-from newfound.workflows.encoding import EncodedItems, encode_items
+from newfound.workflows.encoding import EncodedItems, encode_items, with_absolute_path
+from newfound.workflows.finished import finished_result
 from newfound.workflows.fitting import facts_of, fit_mixture
 from newfound.workflows.job import Job
 from newfound.workflows.rerun import command_line, train_command
@@ -23,8 +24,7 @@ from newfound.workflows.source import (
     Source,
     check_number,
     check_outside,
-    fingerprint,
-    read_source,
+    read_for,
 )
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def discover(
     rehearse: bool = True,
     min_confidence: float | None = None,
     seed: int = 0,
+    device: str | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Result:
     """Find the categories of a collection in which only some items are labelled.
@@ -54,8 +56,8 @@ def discover(
     labels : path, optional
         A table of labels, if the source has none.
     out : path, optional
-        The run folder. The same call resumes an interrupted run there. By default nothing is
-        written.
+        The run folder. The same call resumes an interrupted run there, and returns the result of
+        a finished one without computing it again. By default nothing is written.
     encoder : str, default="auto"
         What to encode pictures with, see `encode_pictures`; with `train`, the network to start
         from.
@@ -75,6 +77,12 @@ def discover(
         is marked, and there is no such column.
     seed : int, default=0
         Seed of all random numbers.
+    device : str, optional
+        Where networks compute: ``cpu``, ``cuda``, ``cuda:1``, ``mps``. By default on a GPU if
+        there is one.
+    overwrite : bool, default=False
+        Replace the run in `out`, if there is one. Without it, a finished run with other data,
+        labels or settings is an error.
     progress : callable, optional
         Called with the step, how much of it is done, and how much there is (0 if unknown).
 
@@ -88,7 +96,15 @@ def discover(
     InputError
         If the data or a setting cannot be used; the message says what to do.
     """
-    job = Job(seed, n_categories, rehearse, progress or no_progress, min_confidence)
+    job = Job(
+        seed,
+        n_categories,
+        rehearse,
+        progress or no_progress,
+        min_confidence=min_confidence,
+        device=device,
+        overwrite=overwrite,
+    )
     job.check()
     if settings is not None and not train:
         raise InputError("`settings` are for training; pass train=True with them.")
@@ -105,19 +121,23 @@ def _discover_on_frozen_features(
     job: Job,
 ) -> Result:
     """Encode the items once, and fit the mixture to the features."""
-    with job.timed("read"):
-        collection = read_source(source, labels)
+    collection = read_for(job, source, labels)
     check_discoverable(collection)
     check_number(collection, job.n_categories)
-    with _run_folder(out, collection) as folder:
+    asked = None if collection.kind == "features" else with_absolute_path(encoder)
+    request = Request(
+        job.n_categories,
+        rehearse=job.rehearse,
+        min_confidence=job.min_confidence,
+        encoder=asked,
+    )
+    stored = finished_result(out, collection, request, job, "discover")
+    if stored is not None:
+        return stored
+    with _run_folder(out, collection, job) as folder:
         items = encode_items(collection, encoder, folder and folder / "cache", job)
         fitted = fit_mixture(items, job)
         line = _command_line(source, labels, out, items, job)
-        request = Request(
-            n_categories=job.n_categories,
-            rehearse=job.rehearse,
-            min_confidence=job.min_confidence,
-        )
         facts = facts_of(job, fitted, items, request, ("discover", line))
         result = result_from(
             items.collection, items.features, fitted.mixture, facts, encoder=items.encoder
@@ -135,12 +155,14 @@ def _discover_by_training(
     job: Job,
 ) -> Result:
     """Train a network and find the categories with it, as `newfound train` does."""
-    from newfound.workflows.training import plan_training, train_and_discover
+    from newfound.workflows.training import plan_training, train_and_discover, training_request
 
     settings, encoder = network
     plan = plan_training(settings, encoder, job)
-    with job.timed("read"):
-        collection = read_source(source, labels)
+    collection = read_for(job, source, labels)
+    stored = finished_result(out, collection, training_request(plan, job), job, "discover")
+    if stored is not None:
+        return stored
     if settings is None:
         line = command_line(
             "discover", source, "--train", *([] if job.rehearse else ["--no-rehearse"]),
@@ -155,14 +177,15 @@ def _discover_by_training(
 
 
 @contextlib.contextmanager
-def _run_folder(out: Path | str | None, collection: Collection) -> Iterator[Path | None]:
+def _run_folder(out: Path | str | None, collection: Collection, job: Job) -> Iterator[Path | None]:
     """The run folder, open and locked; None if nothing is to be written."""
     if out is None:
         yield None
         return
     check_outside(Path(out), collection)
     require("pyarrow", "report")  # a missing package is reported before hours of work, not after
-    with open_run(Path(out), command="discover", data=fingerprint(collection)) as folder:
+    assert job.data is not None  # `read_for` has set it
+    with open_run(Path(out), command="discover", data=job.data, overwrite=job.overwrite) as folder:
         yield folder
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from newfound.arrays import Floats
-from newfound.data.collection import Collection, check_discoverable
+from newfound.data.collection import Collection, check_discoverable, why_empty
 from newfound.encode import encode_pictures, encode_texts
 from newfound.errors import InputError
 from newfound.result.result import Result
 from newfound.workflows.job import Job
+from newfound.workflows.source import warn_of_lost_classes
 
 
 class EncodedItems(NamedTuple):
@@ -61,8 +62,11 @@ def encode_items(
         else:
             paths = collection.paths or []
             encoder = with_absolute_path(encoder)
-            encoded = encode_pictures(paths, encoder, cache=cache, progress=progress)
+            encoded = encode_pictures(
+                paths, encoder, cache=cache, device=job.device, progress=progress
+            )
     rest = collection.without(encoded.skipped)
+    warn_of_lost_classes(collection, rest, job)
     if len(rest) == 0:
         check_discoverable(rest)  # its message says what was wrong with the first item
     described = {"kind": "network" if collection.paths else "texts", "name": encoded.encoder}
@@ -89,7 +93,9 @@ def encode_like(result: Result, run: Path, collection: Collection, job: Job) -> 
             f"The run in {run} is on {kind}, but these are {collection.kind}. Give {kind}."
         )
     if len(collection) == 0:
-        raise InputError(f"There are no {kind} in {collection.root or 'the collection'}.")
+        raise InputError(
+            f"There are no {kind} in {collection.root or 'the collection'}.{why_empty(collection)}"
+        )
     if result.mixture is None:
         raise InputError(
             f"{run} has no folder 'model', so nothing can be predicted from it. Restore the "

@@ -162,6 +162,7 @@ def facts_of(
         timings={**job.timings, "total": round(sum(job.timings.values()), 3)},
         versions=installed_versions(),
         warnings=tuple(dict.fromkeys([*job.warnings, *_assumptions(fitted.mixture)])),
+        content=job.content,
     )
 
 

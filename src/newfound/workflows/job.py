@@ -31,6 +31,12 @@ class Job:
         Called with the step, how much of it is done, and how much there is.
     min_confidence : float or None
         Unlabelled items with a lower confidence are marked as unsure; None marks nothing.
+    device : str or None
+        Where networks compute; None for a GPU if there is one.
+    overwrite : bool
+        Whether to replace a finished run.
+    data, content : str or None
+        Fingerprints of the collection, once it is read: without and with the content of pictures.
     timings : dict
         Seconds by step.
     warnings : list of str
@@ -42,6 +48,10 @@ class Job:
     rehearse: bool = False
     progress: Progress = no_progress
     min_confidence: float | None = None
+    device: str | None = None
+    overwrite: bool = False
+    data: str | None = None
+    content: str | None = None
     timings: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 

@@ -7,10 +7,11 @@ from pathlib import Path
 from newfound.deep.settings import Settings
 from newfound.progress import Progress, no_progress
 from newfound.result.result import Result
+from newfound.workflows.finished import finished_result
 from newfound.workflows.job import Job
 from newfound.workflows.rerun import train_command
-from newfound.workflows.source import Source, read_source
-from newfound.workflows.training import train_and_discover
+from newfound.workflows.source import Source, read_for
+from newfound.workflows.training import train_and_discover, training_request
 
 
 def train(
@@ -20,6 +21,7 @@ def train(
     out: Path | str,
     *,
     min_confidence: float | None = None,
+    overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Result:
     """Train a network on pictures and find their categories; an interrupted run is resumed.
@@ -33,9 +35,11 @@ def train(
     settings : Settings
         All settings, among them the seed and the number of categories, if it is known.
     out : path
-        The run folder.
+        The run folder. If it holds the finished run of the same request, its result is returned.
     min_confidence : float, optional
         As for `discover`.
+    overwrite : bool, default=False
+        Replace the run in the folder, if there is one.
     progress : callable, optional
         As for `discover`.
 
@@ -49,10 +53,13 @@ def train(
         settings.estep.n_components,
         settings.run.rehearse,
         progress or no_progress,
-        min_confidence,
+        min_confidence=min_confidence,
+        overwrite=overwrite,
     )
     job.check()
-    with job.timed("read"):
-        collection = read_source(source, labels)
+    collection = read_for(job, source, labels)
+    stored = finished_result(out, collection, training_request(settings, job), job, "train")
+    if stored is not None:
+        return stored
     line = train_command(source, labels, settings, out, min_confidence=min_confidence)
     return train_and_discover(collection, settings, out, job, ("train", line))

@@ -27,7 +27,7 @@ from newfound.workflows.conversion import convert_training, is_training_0_1_0
 from newfound.workflows.encoding import EncodedItems, with_absolute_path
 from newfound.workflows.fitting import Fitted, facts_of
 from newfound.workflows.job import Job
-from newfound.workflows.source import check_number, check_outside, fingerprint
+from newfound.workflows.source import check_number, check_outside, fingerprint, warn_of_lost_classes
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -55,6 +55,8 @@ def plan_training(settings: Settings | None, encoder: str, job: Job) -> Settings
         With the seed, the number of categories, and whether to rehearse.
     """
     changes: dict[str, Any] = {"seed": int(job.seed)}
+    if job.device is not None:
+        changes["device"] = job.device
     if job.n_categories is not None:
         changes["n_components"] = job.n_categories
     if not job.rehearse:
@@ -70,6 +72,17 @@ def plan_training(settings: Settings | None, encoder: str, job: Job) -> Settings
     elif encoder != "auto":
         changes |= {"model": model, "weights": file if is_file else "hub"}
     return (settings or Settings()).with_changes(**changes)
+
+
+def training_request(settings: Settings, job: Job) -> Request:
+    """What a person asks for with these settings."""
+    return Request(
+        n_categories=settings.estep.n_components,
+        train=True,
+        rehearse=settings.run.rehearse,
+        training=settings.as_dict(),
+        min_confidence=job.min_confidence,
+    )
 
 
 def train_and_discover(
@@ -103,7 +116,7 @@ def train_and_discover(
     check_discoverable(collection)
     check_number(collection, settings.estep.n_components)
     fabric = start_processes(settings)
-    with open_training(out, collection, rerun[0], fabric) as folder:
+    with open_training(out, collection, rerun[0], fabric, overwrite=job.overwrite) as folder:
         rest, cache = decode_pictures(collection, settings, folder, job, fabric)
         check_discoverable(rest)  # labelled pictures may have been unreadable
         check_number(rest, settings.estep.n_components)
@@ -115,14 +128,7 @@ def train_and_discover(
                 "so the rehearsal is too optimistic: new categories are harder to find than it "
                 "says."
             )
-        request = Request(
-            n_categories=settings.estep.n_components,
-            train=True,
-            rehearse=settings.run.rehearse,
-            training=settings.as_dict(),
-            min_confidence=job.min_confidence,
-        )
-        facts = facts_of(job, fitted, items, request, rerun)
+        facts = facts_of(job, fitted, items, training_request(settings, job), rerun)
         result = result_from(rest, items.features, fitted.mixture, facts, encoder=items.encoder)
         if out is not None and fabric.is_global_zero:
             write_backbone(trained, settings, folder)
@@ -148,7 +154,12 @@ def start_processes(settings: Settings) -> Fabric:
 
 @contextlib.contextmanager
 def open_training(
-    out: Path | str | None, collection: Collection, command: str, fabric: Fabric
+    out: Path | str | None,
+    collection: Collection,
+    command: str,
+    fabric: Fabric,
+    *,
+    overwrite: bool = False,
 ) -> Iterator[Path]:
     """The folder to train in: the run folder, or a temporary one.
 
@@ -165,7 +176,8 @@ def open_training(
             data = fingerprint(collection)
             if is_training_0_1_0(folder):
                 convert_training(folder, command=command, data=data)
-            stack.enter_context(open_run(folder, command=command, data=data))
+            opened = open_run(folder, command=command, data=data, overwrite=overwrite)
+            stack.enter_context(opened)
         fabric.barrier()
         yield folder
 
@@ -188,7 +200,9 @@ def decode_pictures(
             ids=collection.ids,
             progress=functools.partial(job.progress, "Decoding"),
         )
-    return collection.without(cache.skipped), cache
+    rest = collection.without(cache.skipped)
+    warn_of_lost_classes(collection, rest, job)
+    return rest, cache
 
 
 def _train(

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from newfound.deep.device import choose_device
 from newfound.deep.network.cut import Cut, find_cut
 from newfound.deep.network.weights import check_model, load_network, native_size
 from newfound.deep.settings import NetworkSettings
@@ -302,13 +303,15 @@ def backbone_for(settings: NetworkSettings) -> Backbone:
     )
 
 
-def load_encoder(model: str, weights: str) -> Backbone:
-    """Load a backbone for features without training, on the GPU if there is one.
+def load_encoder(model: str, weights: str, device: str | None = None) -> Backbone:
+    """Load a backbone for features without training.
 
     Parameters
     ----------
     model, weights : str
         As for `load_backbone`; the image size is the model's own.
+    device : str, optional
+        Where to compute, such as ``cpu``; by default on a GPU if there is one.
 
     Returns
     -------
@@ -317,7 +320,7 @@ def load_encoder(model: str, weights: str) -> Backbone:
     """
     check_model(model)
     backbone = load_backbone(model, weights, image_size=native_size(model), trainable="all")
-    return backbone.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+    return backbone.eval().to(choose_device(device))
 
 
 def _three(values: Any) -> tuple[float, float, float]:

@@ -1,0 +1,68 @@
+"""What commands show at their end: the report, the answer, and what was skipped."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from newfound.errors import MissingExtraError
+from newfound.progress import Progress
+from newfound.words import plural
+
+if TYPE_CHECKING:
+    from newfound.data.collection import Skipped
+    from newfound.result.result import Result
+
+
+def write_page(result: Result, folder: Path, progress: Progress) -> None:
+    """Write the report of a run."""
+    from newfound.report.page import write_report
+
+    step = functools.partial(progress, "Drawing the report")
+    write_report(result, folder / "report.html", progress=step)
+
+
+def write_page_if_possible(result: Result, folder: Path, progress: Progress, is_done: bool) -> bool:
+    """Write the report; a machine for training may lack what the page needs."""
+    if is_done and (folder / "report.html").is_file():
+        return True
+    try:
+        write_page(result, folder, progress)
+    except MissingExtraError:
+        return False
+    return True
+
+
+def print_answer(result: Result, folder: Path, *, has_report: bool = True) -> None:
+    """Print the answer, how far to trust it, and where to look."""
+    print(result.answer)
+    print(result.trust)
+    if result.unsure is not None:
+        print(result.unsure)
+    for warning in result.record.warnings:
+        print(f"Note: {warning}")
+    thing = "file" if result.record.kind == "pictures" else "row"
+    print_skipped(result.collection.skipped, thing, folder / "skipped.csv")
+    page = f"Report: {folder / 'report.html'}."
+    if not has_report:
+        page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
+    print(f"{page} Table: {folder / 'assignments.csv'}.")
+
+
+def print_done(folder: Path, is_done: bool) -> None:
+    """Say that a run was finished before, and how to redo it."""
+    if is_done:
+        print(f"The run in {folder} is finished. To do it again, add --overwrite. Its answer:")
+
+
+def print_skipped(
+    skipped: Sequence[Skipped], thing: str = "file", listed: Path | None = None
+) -> None:
+    """Print how many items were left out, with the first reason, and where all are listed."""
+    if not skipped:
+        return
+    counted = plural(len(skipped), f"{thing} was skipped", f"{thing}s were skipped")
+    where = "" if listed is None else f" All reasons: {listed}."
+    print(f"{counted}. The first is {skipped[0].path}: {skipped[0].reason}.{where}")

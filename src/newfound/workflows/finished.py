@@ -1,0 +1,106 @@
+"""A finished run that is asked for again: it is not computed twice, and never replaced unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from newfound.data.collection import Collection
+from newfound.deep.settings import HARDWARE
+from newfound.errors import InputError
+from newfound.result.record import Request, RunRecord
+from newfound.result.result import Result
+from newfound.result.run_folder import check_same, is_finished
+from newfound.result.store import read_result
+from newfound.words import plural
+from newfound.workflows.job import Job
+
+
+def finished_result(
+    out: Path | str | None, collection: Collection, request: Request, job: Job, command: str
+) -> Result | None:
+    """The result of the same request, if the run folder has it.
+
+    Parameters
+    ----------
+    out : path or None
+        The run folder.
+    collection : Collection
+        The items and their labels, as they were read.
+    request : Request
+        What is asked for.
+    job : Job
+        With the seed, the fingerprint of the data, and whether to overwrite.
+    command : str
+        The command, "discover" or "train".
+
+    Returns
+    -------
+    Result or None
+        None if there is no finished run, or if it is to be replaced.
+
+    Raises
+    ------
+    InputError
+        If the folder holds a finished run of another request; the message says what differs.
+    """
+    if out is None or job.overwrite or not is_finished(Path(out)):
+        return None
+    assert job.data is not None  # `read_for` has set it
+    check_same(Path(out), command=command, data=job.data)
+    result = read_result(Path(out))
+    differences = [
+        *_other_settings(result.record, request, job),
+        *_other_labels(result.collection, collection),
+    ]
+    if differences:
+        raise InputError(
+            f"{out} holds a finished run with another request: {'; '.join(differences)}. Choose "
+            "another folder, or pass --overwrite (in Python overwrite=True) to replace it."
+        )
+    return result
+
+
+def _other_settings(record: RunRecord, request: Request, job: Job) -> list[str]:
+    """Settings in which a run differs from what is asked for now."""
+    before, now = record.settings, request
+    pairs = {
+        "seed": (record.seed, int(job.seed)),
+        "n_categories": (before.n_categories, now.n_categories),
+        "train": (before.train, now.train),
+        "rehearse": (before.rehearse, now.rehearse),
+        **_training_pairs(before.training, now.training),
+    }
+    changed = []
+    if record.content not in (None, job.content):
+        changed.append("the content of the items differs")
+    # The name that "auto" stood for is the same request.
+    if record.kind == "pictures" and now.encoder not in (None, before.encoder, record.encoder):
+        pairs["encoder"] = (before.encoder or record.encoder, now.encoder)
+    changed += [f"{name} {old} (now {new})" for name, (old, new) in pairs.items() if old != new]
+    return changed
+
+
+def _training_pairs(
+    before: dict[str, Any] | None, now: dict[str, Any] | None
+) -> dict[str, tuple[Any, Any]]:
+    """Settings of the training, before and now, that can change a result."""
+    if before is None or now is None:
+        return {}
+    # A setting that is missing is newer than the run.
+    names = [name for name in now if name in before and name not in HARDWARE]
+    return {name: (before[name], now[name]) for name in names}
+
+
+def _other_labels(before: Collection, now: Collection) -> list[str]:
+    """How labels differ from those of a run, in words; nothing if they don't."""
+    old = dict(zip(before.ids, before.y, strict=True))
+    new = {name: None if y is None else str(y) for name, y in zip(now.ids, now.y, strict=True)}
+    # Items that could not be read are in the old run's list of skipped ones.
+    changed = [name for name in old if old[name] != new.get(name)]
+    if not changed:
+        return []
+    first = changed[0]
+    was, is_now = (label or "no label" for label in (old[first], new.get(first)))
+    words = plural(len(changed), "label differs", "labels differ")
+    return [f"{words} (first {first}: {was}, now {is_now})"]
