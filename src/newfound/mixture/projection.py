@@ -190,14 +190,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"y labels {int(labelled.sum())} rows. Label more rows or set whiten=False."
             )
         order = order[labelled[order]]
-        rows, codes = self._project(X[order]), codes[order]
-        means = np.zeros((len(sizes), rows.shape[1]))
-        np.add.at(means, codes, rows)
-        residuals = rows - (means / sizes[:, None])[codes]
-        # Ledoit and Wolf's shrinkage needs the fourth moment beside the covariance
-        fourth = float(np.square(np.square(residuals).sum(axis=1)).mean())
-        moments = residuals.T @ residuals / len(residuals), fourth
-        return inverse_root(shrunk_covariance(*moments, len(residuals), len(sizes)))
+        return within_class_whitening(self._project(X[order]), codes[order])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -213,6 +206,31 @@ def enough_to_whiten(codes: Ints) -> bool:
     n_known = int(codes.max()) + 1
     n_labelled = np.count_nonzero(codes != UNLABELLED)
     return bool(n_known >= _CLASSES_TO_WHITEN and n_labelled >= 2 * n_known)
+
+
+def within_class_whitening(rows: Doubles, codes: Ints) -> Doubles:
+    """Inverse square root of the pooled within-class covariance, with Ledoit-Wolf shrinkage.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, q)
+        Labelled rows.
+    codes : ndarray of int, shape (n,)
+        Class of each row, without gaps.
+
+    Returns
+    -------
+    ndarray of shape (q, q)
+        Rows are whitened by multiplying them with it from the right.
+    """
+    sizes = np.bincount(codes)
+    means = np.zeros((len(sizes), rows.shape[1]))
+    np.add.at(means, codes, rows)
+    residuals = rows - (means / sizes[:, None])[codes]
+    # Ledoit and Wolf's shrinkage needs the fourth moment beside the covariance
+    fourth = float(np.square(np.square(residuals).sum(axis=1)).mean())
+    moments = residuals.T @ residuals / len(residuals), fourth
+    return inverse_root(shrunk_covariance(*moments, len(residuals), len(sizes)))
 
 
 def shrunk_covariance(

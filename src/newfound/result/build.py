@@ -13,6 +13,7 @@ from newfound.data.collection import Collection
 from newfound.data.tables import Table
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
+from newfound.mixture.label_accuracy import label_accuracy
 from newfound.result.assign import (
     assign,
     calibrated,
@@ -82,7 +83,7 @@ def result_from(
         assigned=assigned,
         outlier_scores=outlier_scores(distance, usual_distances(distance, is_labelled)),
         profiles=profile_categories(mixture, V, assigned, is_labelled),
-        record=_make_record(run, collection, mixture, names),
+        record=_make_record(run, collection, features, mixture, names),
         prototypes=mixture.prototypes_,
         V=V,
         encoder=encoder or {},
@@ -95,7 +96,11 @@ def _default_names(mixture: SplitMergeMixture) -> list[str]:
 
 
 def _make_record(
-    run: RunFacts, collection: Collection, mixture: SplitMergeMixture, names: Sequence[str]
+    run: RunFacts,
+    collection: Collection,
+    features: Floats,
+    mixture: SplitMergeMixture,
+    names: Sequence[str],
 ) -> RunRecord:
     """The facts of the workflow, with everything that can be derived."""
     count = mixture.count_
@@ -116,6 +121,7 @@ def _make_record(
         n_novel_interval=None if count is None else _as_floats(count.interval),
         label_rate=None if count is None else _number_or_none(count.label_rate),
         novel_share=None if count is None else _number_or_none(count.novel_share),
+        label_accuracy=label_accuracy(mixture.projection_, features, collection.y),
         rehearsal=run.rehearsal,
         history=History("pass", passes) if run.history is None else run.history,
         timings=run.timings,

@@ -98,12 +98,12 @@ class Result:
 
     @property
     def answer(self) -> str:
-        """How many categories there are, in one sentence."""
+        """How many categories there are; a second sentence warns of bad features."""
         return answer_sentence(self.record)
 
     @property
     def trust(self) -> str:
-        """How far that number can be trusted, in one or two sentences."""
+        """How far that number can be trusted, in a few sentences."""
         return trust_sentence(self.record)
 
     @cached_property

@@ -14,11 +14,49 @@ from newfound.result.record import RehearsalRecord, RunRecord
 #: fewer than the inverse.
 GOOD_RATIO = 1.25
 
+#: Features are bad if they put the labelled items into the right class less often than halfway
+#: from chance to always: below that they are wrong more often than they know.
+ENOUGH_SKILL = 0.5
+
 _ITEMS = {"pictures": "pictures", "features": "items", "texts": "texts"}
 
 
 def answer_sentence(record: RunRecord) -> str:
-    """How many categories there are, in one sentence."""
+    """How many categories there are, in one sentence; a second one warns of bad features."""
+    answer = _number_sentence(record)
+    if has_bad_features(record):
+        return f"{answer} Do not rely on this: the features hardly tell known categories apart."
+    return answer
+
+
+def has_bad_features(record: RunRecord) -> bool:
+    """Whether the features tell the known classes apart badly.
+
+    The accuracy on labelled items a is compared with chance c = 1 / K^l: (a - c) / (1 - c) is 0
+    for features that know nothing and 1 for perfect ones, whatever the number of classes. Features
+    are bad if it is below 0.5. False if the accuracy is not known.
+    """
+    if record.label_accuracy is None:
+        return False
+    return record.label_accuracy - record.chance < ENOUGH_SKILL * (1 - record.chance)
+
+
+def _features_sentence(record: RunRecord) -> str:
+    """How badly the features tell the known classes apart, and what to do about it."""
+    advice = {
+        "pictures": "Use another encoder (--encoder), or train one (--train)",
+        "texts": "Give embeddings from another encoder",
+        "features": "Give features from another encoder",
+    }
+    return (
+        f"With their labels hidden, only {record.label_accuracy:.0%} of the labelled items are put "
+        f"into the right one of the {record.n_known} known categories (by chance: "
+        f"{record.chance:.0%}), so the new categories are not reliable either. "
+        f"{advice[record.kind]}, and check the labels."
+    )
+
+
+def _number_sentence(record: RunRecord) -> str:
     known, novel = _categories(record.n_known, "known"), _categories(record.n_novel, "new")
     where = f"in {record.n_items:,} {_ITEMS[record.kind]}"
     if record.is_k_given:
@@ -36,7 +74,12 @@ def _categories(n: int, kind: str = "") -> str:
 
 
 def trust_sentence(record: RunRecord) -> str:
-    """How far the number of new categories can be trusted, in one or two sentences."""
+    """How far the number of new categories can be trusted; bad features are said first."""
+    trust = _interval_sentence(record)
+    return f"{_features_sentence(record)} {trust}" if has_bad_features(record) else trust
+
+
+def _interval_sentence(record: RunRecord) -> str:
     if record.is_k_given:
         return "The number of categories was given, so this run cannot say whether it is right."
     if record.n_novel_interval is None and record.n_known < 2:
