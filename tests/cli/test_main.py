@@ -444,6 +444,7 @@ def test_a_finished_training_is_shown_and_not_done_again(asked, tmp_path, monkey
     result = SimpleNamespace(
         answer="7 categories.",
         trust="Well.",
+        unsure=None,
         record=SimpleNamespace(warnings=(), kind="pictures"),
         collection=SimpleNamespace(skipped=[]),
     )
@@ -788,4 +789,4 @@ def test_items_below_a_confidence_are_marked_in_all_that_is_written(root, tmp_pa
     n_unsure = sum(row["is_unsure"] == "True" for row in rows)
     assert f"in new categories, {n_unsure} unsure: " in printed
     assert [row["is_unsure"] for row in rows] == [str(float(r["confidence"]) < 0.9) for r in rows]
-    assert fail(*predicted, "--min-confidence", "90").endswith("such as 0.8; got 90.0.")
+    assert fail(*predicted, "--overwrite", "--min-confidence", "90").endswith("such as 0.8; got 90.0.")
