@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from newfound._version import __version__
@@ -25,7 +25,7 @@ _LOCK = ".lock"
 _STAGE = ".next"
 
 #: Files that operating systems leave in folders; they do not count as content.
-LITTER = frozenset(["Thumbs.db", "desktop.ini"])
+_LITTER = frozenset(["Thumbs.db", "desktop.ini"])
 _IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
 
 
@@ -205,13 +205,15 @@ def _check_version(folder: Path, version: str) -> None:
         )
 
 
+def content_names(paths: Iterable[Path]) -> list[str]:
+    """Sorted names, without hidden files and those that operating systems leave in folders."""
+    names = sorted(path.name for path in paths)
+    return [name for name in names if not name.startswith(".") and name not in _LITTER]
+
+
 def _check_empty(folder: Path) -> None:
     """Refuse to write to a folder with files that have nothing to do with a run."""
-    others = sorted(
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith(".") and path.name not in LITTER
-    )
+    others = content_names(folder.iterdir())
     if others:
         raise InputError(
             f"{folder} is not empty (it holds {', '.join(others[:3])}) and is no run folder. "

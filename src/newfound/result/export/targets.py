@@ -11,7 +11,7 @@ from pathlib import Path
 from newfound.errors import InputError
 from newfound.files import disk_errors
 from newfound.progress import StepProgress, no_progress
-from newfound.result.run_folder import LITTER
+from newfound.result.run_folder import content_names
 
 #: Endings by which a person means a file. Any other dot may be part of a folder's name: birds.v2.
 _FILE_ENDINGS = frozenset(
@@ -130,8 +130,7 @@ def new_folder(out: Path) -> Iterator[None]:
 
 def _check_empty(out: Path, entries: Iterable[Path]) -> None:
     """Refuse a folder with files in it, apart from hidden ones and those of file managers."""
-    names = sorted(path.name for path in entries)
-    files = [name for name in names if not name.startswith(".") and name not in LITTER]
+    files = content_names(entries)
     if files:
         raise InputError(
             f"{out} is not empty (it holds {', '.join(files[:3])}). Remove it if it is an older "
