@@ -94,15 +94,23 @@ def read_json(path: Path) -> Any:
 
 
 @contextlib.contextmanager
-def disk_errors(folder: Path) -> Iterator[None]:
-    """Turn the errors of a full disk or a read-only folder into `InputError`."""
+def disk_errors(folder: Path, *, resumes: bool = True) -> Iterator[None]:
+    """Turn the errors of a full disk or a read-only folder into `InputError`.
+
+    Parameters
+    ----------
+    folder : Path
+        What is written to, for the message.
+    resumes : bool, default=True
+        Whether the same command, given again, goes on where it stopped.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
+            after = " It resumes where it stopped." if resumes else ""
             raise InputError(
-                f"The disk with {folder} is full. Make room and run the same command again. It "
-                "resumes where it stopped."
+                f"The disk with {folder} is full. Make room and run the same command again.{after}"
             ) from error
         if error.errno in _NOT_WRITABLE:
             raise InputError(

@@ -112,7 +112,7 @@ def new_folder(out: Path) -> Iterator[None]:
         raise InputError(
             f"{out} is a file, but this format is a folder. Give the name of a new folder."
         )
-    with disk_errors(out):
+    with disk_errors(out, resumes=False):  # a failed export is removed
         is_new = not out.exists()
         out.mkdir(parents=True, exist_ok=True)
         before = set(out.iterdir())
