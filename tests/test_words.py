@@ -1,6 +1,6 @@
 import pytest
 
-from newfound.words import any_of, first_few, plural
+from newfound.words import any_of, first_few, plural, things
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,10 @@ def test_an_empty_name_is_shown():
 @pytest.mark.parametrize(("names", "text"), [("a", "a"), ("ab", "a or b"), ("abc", "a, b or c")])
 def test_any_of(names, text):
     assert any_of(names) == text
+
+
+def test_things_are_called_what_they_are():
+    assert [things(kind) for kind in ("pictures", "texts", "features")] == [
+        *("pictures", "texts", "items")
+    ]
+    assert things("pictures", 1) == "picture"

@@ -5,8 +5,8 @@ the features and on the collection. They were chosen on 13 runs on 40 species of
 seven of the runs were asked for too many or too few categories). There, new categories called clear
 were 89 % of one species on average, unsure ones 79 %, mixed ones 54 %. Of the 21 pairs suggested
 for a merge, 8 were the same species; in 12 of the other 13, one of the two was mixed. On three runs
-on texts, which had no part in the choice, clear ones were 96 % of one class, unsure ones 92 %, mixed
-ones 83 %, and no pair was suggested.
+on texts, which had no part in the choice, clear ones were 96 % of one class, unsure ones 92 %,
+mixed ones 83 %, and no pair was suggested.
 """
 
 from __future__ import annotations
