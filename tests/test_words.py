@@ -1,6 +1,6 @@
 import pytest
 
-from newfound.words import any_of, file_size, first_few, plural
+from newfound.words import any_of, file_size, first_few, plural, things
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,10 @@ def test_any_of(names, text):
 )
 def test_sizes_of_files(n_bytes, text):
     assert file_size(n_bytes) == text
+
+
+def test_things_are_called_what_they_are():
+    assert [things(kind) for kind in ("pictures", "texts", "features")] == [
+        *("pictures", "texts", "items")
+    ]
+    assert things("pictures", 1) == "picture"

@@ -789,4 +789,6 @@ def test_items_below_a_confidence_are_marked_in_all_that_is_written(root, tmp_pa
     n_unsure = sum(row["is_unsure"] == "True" for row in rows)
     assert f"in new categories, {n_unsure} unsure: " in printed
     assert [row["is_unsure"] for row in rows] == [str(float(r["confidence"]) < 0.9) for r in rows]
-    assert fail(*predicted, "--overwrite", "--min-confidence", "90").endswith("such as 0.8; got 90.0.")
+    assert fail(*predicted, "--overwrite", "--min-confidence", "90").endswith(
+        "such as 0.8; got 90.0."
+    )

@@ -35,7 +35,7 @@ def seen(page):
 
 def test_the_page_tells_what_changed_and_runs_no_script(tmp_path):
     page = page_of(CHANGES, tmp_path)
-    assert "1 new category was found." in seen(page)
+    assert "1 new category was found (new-002)." in seen(page)
     assert "4 items now" in re.sub(r"(items now) (\d)", r"\2 \1", seen(page))
     assert "&lt;script&gt;alert(1)&lt;/script&gt;.png" in page
     assert "<script" not in page
@@ -71,7 +71,7 @@ def test_the_most_important_change_comes_first(changed, tmp_path):
     places = [
         page.index(words)
         for words in (
-            "1 new category was found and 1 category is gone.",
+            "1 new category was found (new-001) and 1 category is gone (old).",
             "A new category new-001",
             "Gone: most of its items are now in ant",
             "ant 20 12 -8",
@@ -109,4 +109,4 @@ def test_the_headline_is_the_most_important_change(changed):
         headline(quiet, "texts") == "The categories are the same, but 3 texts are in another one."
     )
     assert headline(replace(quiet, moved=[])) == "The categories are the same as before."
-    assert headline(replace(changed, new={})) == "1 category is gone."
+    assert headline(replace(changed, new={})) == "1 category is gone (old)."

@@ -93,11 +93,11 @@ def headline(changes: Changes, kind: str = "features") -> str:
     """
     parts = []
     if changes.new:
-        was = "was" if len(changes.new) == 1 else "were"
-        parts.append(f"{plural(len(changes.new), 'new category', 'new categories')} {was} found")
+        found = plural(len(changes.new), "new category was", "new categories were") + " found"
+        parts.append(f"{found}{_name_of_one(changes.new)}")
     if changes.gone:
-        is_ = "is" if len(changes.gone) == 1 else "are"
-        parts.append(f"{plural(len(changes.gone), 'category', 'categories')} {is_} gone")
+        gone = plural(len(changes.gone), "category is", "categories are") + " gone"
+        parts.append(f"{gone}{_name_of_one(changes.gone)}")
     if parts:
         return " and ".join(parts) + "."
     if changes.moved:
@@ -105,6 +105,12 @@ def headline(changes: Changes, kind: str = "features") -> str:
         is_ = "is" if n == 1 else "are"
         return f"The categories are the same, but {n:,} {things(kind, n)} {is_} in another one."
     return "The categories are the same as before."
+
+
+def _name_of_one(named: Iterable[str]) -> str:
+    """The name, if there is only one: then it is what a person wants to know."""
+    names = list(named)
+    return f" ({names[0]})" if len(names) == 1 else ""
 
 
 def _largest_first(sizes: dict[str, int]) -> list[tuple[str, int]]:

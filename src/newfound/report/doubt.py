@@ -1,9 +1,12 @@
 """Which categories to look at again: how clear each one is, and which two may be one.
 
 Both rules take the known categories of the run as their measure, because what is usual depends on
-the features and on the collection. In 13 runs on 40 species of birds (24 known), categories called
-clear were 89 % of one species on average, unsure ones 79 %, mixed ones 54 %. Of the 21 pairs that
-were suggested for a merge, 8 were the same species; most of the others were mixed categories.
+the features and on the collection. They were chosen on 13 runs on 40 species of birds (24 known;
+seven of the runs were asked for too many or too few categories). There, new categories called clear
+were 89 % of one species on average, unsure ones 79 %, mixed ones 54 %. Of the 21 pairs suggested
+for a merge, 8 were the same species; in 12 of the other 13, one of the two was mixed. On three runs
+on texts, which had no part in the choice, clear ones were 96 % of one class, unsure ones 92 %,
+mixed ones 83 %, and no pair was suggested.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ _LEAST_MIXING = 0.3
 _USUAL_MIXING = 0.5
 
 _N_NEIGHBOURS = 5
-_MAX_ASKED = 60
+#: Most items of a category that are asked for their neighbours: enough for a mean.
+_MAX_ASKED = 24
+_MAX_MIXED = 60
 _FEWEST = 4
 
 #: What each weak sign means, in words.
@@ -168,7 +173,7 @@ def _closeness(space: _Space | None, members: list[Ints], labels: Ints) -> Doubl
     for code, rows in enumerate(members):
         k = min(_N_NEIGHBOURS, len(rows) - 1)
         if space is not None and k > 0:
-            found = space.nearest(_spread(rows), everything, k)
+            found = space.nearest(_spread(rows, _MAX_ASKED), everything, k)
             shares[code] = (labels[found] == code).mean()
     return shares
 
@@ -189,7 +194,7 @@ def _mixing(space: _Space, first: Ints, second: Ints) -> float:
 
 def _pairs(space: _Space, members: list[Ints], n_known: int) -> tuple[Pair, ...]:
     """Pairs of new categories that mix as much as halves of known ones do."""
-    samples = [_spread(rows) for rows in members]
+    samples = [_spread(rows, _MAX_MIXED) for rows in members]
     halves = [_halves_mixing(space, rows) for rows in samples[:n_known] if len(rows) >= 2 * _FEWEST]
     usual = _USUAL_MIXING
     if len(halves) >= _ENOUGH_KNOWN:
@@ -231,8 +236,8 @@ def _halves_mixing(space: _Space, rows: Ints) -> float:
     return _mixing(space, first, second) if len(first) and len(second) else 1.0
 
 
-def _spread(rows: Ints) -> Ints:
-    """At most `_MAX_ASKED` of the rows, evenly spread: enough for a mean."""
-    if len(rows) <= _MAX_ASKED:
+def _spread(rows: Ints, at_most: int) -> Ints:
+    """At most this many of the rows, evenly spread."""
+    if len(rows) <= at_most:
         return rows
-    return rows[np.linspace(0, len(rows) - 1, _MAX_ASKED).round().astype(np.int64)]
+    return rows[np.linspace(0, len(rows) - 1, at_most).round().astype(np.int64)]
