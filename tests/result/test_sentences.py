@@ -7,6 +7,7 @@ from newfound.result.evidence import MoveEvidence
 from newfound.result.record import RehearsalRecord, Request, RunRecord
 from newfound.result.sentences import (
     answer_sentence,
+    has_bad_features,
     rerun_sentence,
     trust_sentence,
     why_not_merged,
@@ -130,3 +131,48 @@ def test_why_no_command_repeats_a_run():
     assert rerun_sentence(record()) == "This run was started from Python, so no command repeats it."
     assert "continued with newfound update" in rerun_sentence(record(command="update"))
     assert "was recorded" in rerun_sentence(record(settings=Request(train=True)))
+
+
+# ------------------------------------------------------------------------------------ the features
+
+
+def record_of(label_accuracy, n_known=24, n_labelled=192, **changes):
+    return RunRecord(
+        "pictures", 600, n_labelled, n_known, 11, label_accuracy=label_accuracy, **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("label_accuracy", "n_known", "n_labelled", "bad"),
+    [
+        (0.11, 24, 192, True),  # raw pixels of birds
+        (0.84, 24, 192, False),  # a network
+        (0.44, 24, 192, True),  # halfway from chance to 1 is 52 %; 6 points of it may be luck
+        (0.48, 24, 192, False),
+        (0.60, 2, 1000, True),  # with two classes halfway is 75 %
+        (0.60, 2, 4, False),  # four labels say little
+        (None, 24, 192, False),
+    ],
+)
+def test_what_bad_features_are(label_accuracy, n_known, n_labelled, bad):
+    record = record_of(label_accuracy, n_known, n_labelled)
+    assert has_bad_features(record) == bad
+    caution = "Do not rely on this: the features hardly tell known categories apart."
+    assert answer_sentence(record).endswith(caution) == bad
+    assert ("With their labels hidden" in trust_sentence(record)) == bad
+
+
+def test_bad_features_are_said_with_numbers_and_advice():
+    record = record_of(0.109, n_novel_interval=(0.0, 29.0))
+    assert trust_sentence(record).startswith(
+        "With their labels hidden, only 11% of the labelled items are put into the right one of "
+        "the 24 known categories (by chance: 4%), so the new categories are not reliable either. "
+        "Use another encoder (--encoder), or train one (--train), and check the labels. 90 % inter"
+    )
+    assert record.chance == pytest.approx(1 / 24)
+
+
+def test_a_given_number_of_categories_does_not_hide_bad_features():
+    record = record_of(0.1, settings=Request(n_categories=35))
+    assert "as requested" in answer_sentence(record)
+    assert "Do not rely on this" in answer_sentence(record)
