@@ -9,6 +9,7 @@ from newfound.result.evidence import MoveEvidence
 from newfound.result.record import RehearsalRecord, Request, RunRecord
 from newfound.result.sentences import (
     answer_sentence,
+    has_bad_features,
     move_numbers,
     rerun_sentence,
     trust_sentence,
@@ -165,3 +166,48 @@ def test_unsure_items_are_counted():
     )
     assert unsure_sentence(1030, record).startswith("1,030 of 1,200 pictures without a label are")
     assert unsure_sentence(0, replace(record, settings=Request())) is None
+
+
+# ------------------------------------------------------------------------------------ the features
+
+
+def record_of(label_accuracy, n_known=24, n_labelled=192, **changes):
+    return RunRecord(
+        "pictures", 600, n_labelled, n_known, 11, label_accuracy=label_accuracy, **changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("label_accuracy", "n_known", "n_labelled", "bad"),
+    [
+        (0.11, 24, 192, True),  # raw pixels of birds
+        (0.84, 24, 192, False),  # a network
+        (0.44, 24, 192, True),  # halfway from chance to 1 is 52 %; 6 points of it may be luck
+        (0.48, 24, 192, False),
+        (0.60, 2, 1000, True),  # with two classes halfway is 75 %
+        (0.60, 2, 4, False),  # four labels say little
+        (None, 24, 192, False),
+    ],
+)
+def test_what_bad_features_are(label_accuracy, n_known, n_labelled, bad):
+    record = record_of(label_accuracy, n_known, n_labelled)
+    assert has_bad_features(record) == bad
+    caution = "Do not rely on this: the features hardly tell known categories apart."
+    assert answer_sentence(record).endswith(caution) == bad
+    assert ("With their labels hidden" in trust_sentence(record)) == bad
+
+
+def test_bad_features_are_said_with_numbers_and_advice():
+    record = record_of(0.109, n_novel_interval=(0.0, 29.0))
+    assert trust_sentence(record).startswith(
+        "With their labels hidden, only 11% of the labelled items are put into the right one of "
+        "the 24 known categories (by chance: 4%), so the new categories are not reliable either. "
+        "Use another encoder (--encoder), or train one (--train), and check the labels. 90 % inter"
+    )
+    assert record.chance == pytest.approx(1 / 24)
+
+
+def test_a_given_number_of_categories_does_not_hide_bad_features():
+    record = record_of(0.1, settings=Request(n_categories=35))
+    assert "as requested" in answer_sentence(record)
+    assert "Do not rely on this" in answer_sentence(record)

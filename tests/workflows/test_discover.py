@@ -17,6 +17,7 @@ from newfound.deep.settings import Settings
 from newfound.encode import Encoded
 from newfound.encode import pictures as picture_files
 from newfound.errors import InputError
+from newfound.report.page import render_report
 from newfound.result.record import Request, RunRecord
 from newfound.result.run_folder import open_run
 from newfound.result.sentences import answer_sentence, trust_sentence
@@ -465,6 +466,23 @@ def test_folders_of_which_nothing_can_be_used_are_named(tmp_path):
     listed = pd.read_csv(tmp_path / "run" / "skipped.csv")["path"].tolist()
     assert listed == ["owl/IMG_1.CR2", "hawk/broken.png"]
     assert result.record.n_skipped == 2
+
+
+def test_features_that_know_nothing_are_said_in_the_headline(tmp_path, monkeypatch):
+    """Noise was answered with the same confident sentence as good features."""
+    monkeypatch.setattr("newfound.report.map._has_tsne", lambda: False)  # it takes long
+    noise = np.random.default_rng(0).normal(size=(N, 64)).astype(np.float32)
+    result = discover(collection_of(noise, Digits.y[:N]), out=tmp_path, rehearse=False)
+    assert result.record.label_accuracy == pytest.approx(0.2, abs=0.12)
+    assert "Do not rely on this" in result.answer
+    assert "Do not rely on this" in render_report(result).partition("</h1>")[0]
+    assert read_result(tmp_path).record.label_accuracy == result.record.label_accuracy
+
+
+def test_good_features_are_not_warned_of(finished):
+    result, _ = finished
+    assert result.record.label_accuracy > 0.8
+    assert "rely" not in result.answer
 
 
 @pytest.mark.parametrize("kind", ["npz", "npy", "parquet", "collection"])

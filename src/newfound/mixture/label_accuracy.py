@@ -48,24 +48,22 @@ def label_accuracy(projection: Projection, X: Floats, y: LabelsLike) -> float | 
     order = rows[content_order(row_keys(X[rows]), codes[rows])][:_MAX_ROWS]
     codes = _numbered_by_appearance(codes[order])
     coordinates = _coordinates(projection, X, order)
-    # The k-th row of each class is hidden in fold k mod 5.
-    fold = _rank_within_class(codes) % _N_FOLDS
-    right, scored = np.zeros(len(codes), bool), np.zeros(len(codes), bool)
+    # The k-th row of each class is hidden in fold k mod 5; the only row of a class never is.
+    fold = np.where(np.bincount(codes)[codes] > 1, _rank_within_class(codes) % _N_FOLDS, -1)
+    right = np.zeros(len(codes), bool)
     for hidden in (fold == k for k in range(_N_FOLDS)):
         left, own = np.unique(codes[~hidden], return_inverse=True)
-        tested = hidden & np.isin(codes, left)
-        if len(left) < 2 or not tested.any():
+        if len(left) < 2 or not hidden.any():
             continue
         whiten = projection.whitening_ is not None and len(own) > len(left)
         space = within_class_whitening(coordinates[~hidden], own) if whiten else None
         means = _class_means(_in_space(coordinates[~hidden], space), own)
-        nearest, _ = nearest_centre(_in_space(coordinates[tested], space), means)
-        right[tested], scored[tested] = left[nearest] == codes[tested], True
-    n_scored = np.bincount(codes[scored])
-    if np.count_nonzero(n_scored) < 2:
+        nearest, _ = nearest_centre(_in_space(coordinates[hidden], space), means)
+        right[hidden] = left[nearest] == codes[hidden]
+    sizes = np.bincount(codes)
+    if np.count_nonzero(sizes > 1) < 2:
         return None
-    n_right = np.bincount(codes[scored], weights=right[scored])
-    return float((n_right / np.maximum(n_scored, 1))[n_scored > 0].mean())
+    return float((np.bincount(codes, weights=right) / sizes)[sizes > 1].mean())
 
 
 def _numbered_by_appearance(codes: Ints) -> Ints:

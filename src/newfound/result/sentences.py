@@ -14,9 +14,11 @@ from newfound.result.record import RehearsalRecord, RunRecord
 #: fewer than the inverse.
 GOOD_RATIO = 1.25
 
-#: Features are bad if they put the labelled items into the right class less often than halfway
-#: from chance to always: below that they are wrong more often than they know.
+#: Features are bad if their accuracy on labelled items is less than halfway from chance to 1. On
+#: photos and sentences, networks get 60 to 95 % of the way, and raw pixels of photos 7 %.
 ENOUGH_SKILL = 0.5
+#: One-sided 95 % quantile of the normal distribution: few labels say little about the features.
+_CLEARLY = 1.645
 
 _ITEMS = {"pictures": "pictures", "features": "items", "texts": "texts"}
 
@@ -34,11 +36,14 @@ def has_bad_features(record: RunRecord) -> bool:
 
     The accuracy on labelled items a is compared with chance c = 1 / K^l: (a - c) / (1 - c) is 0
     for features that know nothing and 1 for perfect ones, whatever the number of classes. Features
-    are bad if it is below 0.5. False if the accuracy is not known.
+    are bad if it is below 0.5, by more than the number of labelled items explains. False if the
+    accuracy is not known.
     """
     if record.label_accuracy is None:
         return False
-    return record.label_accuracy - record.chance < ENOUGH_SKILL * (1 - record.chance)
+    enough = record.chance + ENOUGH_SKILL * (1 - record.chance)
+    error = np.sqrt(enough * (1 - enough) / max(1, record.n_labelled))
+    return bool(record.label_accuracy < enough - _CLEARLY * error)
 
 
 def _features_sentence(record: RunRecord) -> str:
