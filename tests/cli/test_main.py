@@ -378,13 +378,14 @@ def test_discover_passes_everything_on(monkeypatch):
         raise InputError("enough")
 
     monkeypatch.setattr("newfound.workflows.discover.discover", discover)
-    options = ["--encoder", "e", "--n-categories", "7", "--train", "--no-rehearse", "--seed", "3"]
+    options = ["--encoder", "e", "--n-categories", "7", "--train", "--quick"]
+    options += ["--no-rehearse", "--seed", "3"]
     fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
     assert callable(seen.pop("progress"))
     assert str(seen.pop("out")) == "there"
     assert seen == {
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
-        **{"train": True, "rehearse": False, "seed": 3},
+        **{"train": True, "quick": True, "rehearse": False, "seed": 3},
     }
 
 
@@ -506,6 +507,7 @@ BAD = {
         ["discover", "{root}/pictures", "--train", "--encoder", "pixels"],
         "Raw pixels have no network to train",
     ),
+    "discover: quick": (["discover", "{root}/f.npz", "--quick"], "`quick` is for training"),
     "discover: folder in use": (
         ["discover", "{root}/f.npz", "--out", "{root}"],
         "is no run folder",

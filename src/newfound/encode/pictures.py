@@ -105,8 +105,12 @@ def _network(name: str, model: str, weights: str) -> Encoder:
     def load() -> Callable[[list[Any]], Features]:
         from newfound.deep.images.extraction import features_of_pictures
         from newfound.deep.network.backbone import load_encoder
+        from newfound.deep.network.missing import MissingWeightsError
 
-        backbone = load_encoder(model, weights)
+        try:
+            backbone = load_encoder(model, weights)
+        except MissingWeightsError as error:
+            raise error.for_encoder from error
         return lambda pictures: features_of_pictures(backbone, np.stack(pictures))
 
     name = str(identity["model"]) if weights == "hub" else name  # with the tag of the weights
