@@ -136,7 +136,7 @@ def test_auto_trains_the_offline_network_where_there_is_no_hub(monkeypatch, sett
 
 def test_auto_trains_the_network_of_the_paper_where_it_can(monkeypatch):
     monkeypatch.setattr(training_plan, "best_encoder", lambda: "vit_base_patch16_224.dino")
-    assert plan_training(None, "auto", Job()) == Settings()
+    assert plan_training(None, "auto", Job(rehearse=True)) == Settings()
 
 
 def test_without_any_network_the_options_of_discover_are_named(monkeypatch):
@@ -175,4 +175,4 @@ def test_the_encoder_with_the_same_weights(changes, encoder):
 
 def test_quick_settings_are_those_of_the_deep_room():
     given = Settings(model="test_resnet", weights="/a/file", seed=5)
-    assert plan_training(given, "auto", Job(5), quick=True) == shorten(given)
+    assert plan_training(given, "auto", Job(5, rehearse=True), quick=True) == shorten(given)

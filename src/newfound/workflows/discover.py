@@ -134,12 +134,13 @@ def _discover_by_training(
 ) -> Result:
     """The same with a network that learns."""
     from newfound.workflows.trained_discovery import Ask, discover_by_training
-    from newfound.workflows.training import train_and_discover
+    from newfound.workflows.training import check_pictures, train_and_discover
     from newfound.workflows.training_plan import encoder_of, plan_training
 
     settings, encoder, quick = network
     with job.timed("read"):
         collection = read_source(source, labels)
+    check_pictures(collection)
     plan = plan_training(settings, encoder, job, quick=quick)
     if settings is None:
         words = ["--train", *(["--quick"] if quick else [])]

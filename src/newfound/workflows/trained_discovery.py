@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 COMPARISON = "comparison.json"
 _NOT_FINISHED = "This is the result before training; the training has not finished."
 _ADVICE = (
-    "Shorter: --quick (fewer epochs, smaller pictures, stored views), a smaller network "
-    "(--encoder efficientnet-lite0), or no --train. You can stop at any time (Ctrl-C): the result "
+    "Shorter, with another --out: --quick (fewer epochs, smaller pictures, stored views) or a "
+    "smaller network (--encoder efficientnet-lite0). You can stop at any time (Ctrl-C): the result "
     "before training stays, and the same command resumes the training."
 )
 
