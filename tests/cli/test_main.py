@@ -404,15 +404,14 @@ def test_discover_passes_everything_on(monkeypatch):
         raise InputError("enough")
 
     monkeypatch.setattr("newfound.workflows.discover.discover", discover)
-    options = ["--encoder", "e", "--n-categories", "7", "--train", "--no-rehearse", "--seed", "3"]
-    options += ["--min-confidence", "0.8"]
-    options += ["--device", "cpu", "--overwrite"]
+    options = ["--encoder", "e", "--n-categories", "7", "--train", "--quick", "--no-rehearse"]
+    options += ["--seed", "3", "--min-confidence", "0.8", "--device", "cpu", "--overwrite"]
     fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
     assert callable(seen.pop("progress"))
     assert str(seen.pop("out")) == "there"
     assert seen == {
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
-        **{"train": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
+        **{"train": True, "quick": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
         **{"device": "cpu", "overwrite": True},
     }
 
@@ -669,6 +668,7 @@ BAD = {
         ["discover", "{root}/pictures", "--train", "--encoder", "pixels"],
         "Raw pixels have no network to train",
     ),
+    "discover: quick": (["discover", "{root}/f.npz", "--quick"], "`quick` is for training"),
     "discover: folder in use": (
         ["discover", "{root}/f.npz", "--out", "{root}"],
         "is no run folder",

@@ -42,6 +42,16 @@ def test_a_bar_is_taken_away_at_the_end(shown):
     assert shown().endswith("\x1b[1A\x1b[2K")  # the line above is cleared
 
 
+def test_a_note_stays_and_the_bar_goes_on(shown):
+    with show_progress() as progress:
+        progress("Training", 1, 9)
+        progress("Note: Training will take about 3 hours [see --quick].", 0, 0)
+        progress("Training", 2, 9)
+    text = shown()
+    assert text.count("Note: Training will take about 3 hours [see --quick].\n") == 1
+    assert " 2/9" in text
+
+
 def test_steps_show_the_last_one(shown):
     with show_progress() as progress:
         progress("Encoding", 5, 5)

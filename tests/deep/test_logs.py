@@ -135,6 +135,9 @@ class Notes(Listener):
     def say(self, text):
         self.heard.append((self.name, "say", text))
 
+    def step(self, text, done, total):
+        self.heard.append((self.name, "step", text, done, total))
+
     def end(self):
         self.heard.append((self.name, "end"))
 
@@ -146,12 +149,14 @@ def test_several_listeners_hear_everything_in_their_order():
     several.batch(3, 1, 7)
     several.epoch(record(3))
     several.say("Rehearsing")
+    several.step("Reading", 1, 4)
     several.end()
     events = [
         ("start", 5, 2),
         ("batch", 3, 1, 7),
         ("epoch", record(3)),
         ("say", "Rehearsing"),
+        ("step", "Reading", 1, 4),
         ("end",),
     ]
     assert heard == [(name, *event) for event in events for name in ("a", "b")]

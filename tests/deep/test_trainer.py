@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from newfound.deep import estep, final_mixture, holdout, method
+from newfound.deep import estep, final_mixture, holdout, method, partial_epoch
 from newfound.deep.checkpoint import BEST, LAST, load_checkpoint
 from newfound.deep.holdout import hold_out
 from newfound.deep.images.batches import epoch_batches
@@ -542,6 +542,13 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tm
     assert len((tmp_path / "epochs.jsonl").read_text().splitlines()) == 3
 
 
+@pytest.fixture
+def saving_within_epochs(monkeypatch):
+    """A checkpoint after every step of the optimiser."""
+    monkeypatch.setattr(partial_epoch, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(partial_epoch, "SAVE_SHARE", math.inf)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -551,22 +558,38 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tm
         {"model": "test_vit", "image_size": 16, "trainable": "last", "selection": "last"},
         {"weight_average": 0.0, "target_temperature": 0.0, "size_weight": 0.0},
         {"weight_average": 0.5, "accumulate": 3, "selection": "last"},
+        {"model": "test_vit", "image_size": 16, "trainable": "last", "n_stored_views": 3},
     ],
-    ids=["count-on-start", "known-k", "paper", "last-block", "last-step", "mean-of-weights"],
+    ids=lambda changes: "-".join(changes),
 )
-def test_runs_of_all_kinds_go_on_to_the_same_bits(digits, tmp_path, changes):
-    settings = small(**changes)
+def test_runs_of_all_kinds_go_on_to_the_same_bits(
+    digits, tmp_path, changes, alike_sizes, saving_within_epochs
+):
+    settings, notes = small(**changes), Notes()
     trained = run(digits, tmp_path / "undisturbed", settings)
     with pytest.raises(Interrupted):
-        run(digits, tmp_path / "stopped", settings, listener=StopAt("batch", epoch=2, n_done=1))
-    assert_same_outcome(run(digits, tmp_path / "stopped", settings), trained)
+        run(digits, tmp_path / "stopped", settings, listener=StopAt("batch", epoch=2, n_done=3))
+    assert_same_outcome(run(digits, tmp_path / "stopped", settings, listener=notes), trained)
     assert_same_bits(tmp_path / "stopped", tmp_path / "undisturbed")
+    # three of the four batches of epoch 2 were not trained again
+    assert notes.heard[:2] == [("start", 3, 2), ("batch", 2, 4, N_STEPS)]
+
+
+def test_a_second_stop_in_the_same_epoch(digits, undisturbed, tmp_path, saving_within_epochs):
+    trained, folder, _ = undisturbed
+    for n_done in (1, 2, 3):
+        with pytest.raises(Interrupted):
+            run(digits, tmp_path, listener=StopAt("batch", epoch=1, n_done=n_done))
+    assert_same_outcome(run(digits, tmp_path), trained)
+    for name in (LAST, BEST):
+        assert_same_bits(tmp_path, folder, name)
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np, torch
+from newfound.deep import partial_epoch
 from newfound.deep.settings import Settings
 from newfound.deep.records import Listener
 from newfound.deep.trainer import train
@@ -577,23 +600,25 @@ class Kill(Listener):
             os.kill(os.getpid(), signal.SIGKILL)
 
 torch.set_num_threads(1)
+partial_epoch.SAVE_SECONDS, partial_epoch.SAVE_SHARE = float(sys.argv[2]), float("inf")
 data = np.load("data.npz")
 settings = Settings(**eval(sys.argv[1]))
 train(data["pixels"], data["y"], settings, Path("run"), listener=Kill())
 """
 
 
-def test_kill_9_in_the_middle_of_an_epoch(digits, undisturbed, tmp_path):
+@pytest.mark.parametrize(("save_seconds", "n_saved"), [(1e9, 0), (0, 3)])
+def test_kill_9_in_the_middle_of_an_epoch(digits, undisturbed, tmp_path, save_seconds, n_saved):
     trained, folder, _ = undisturbed
     np.savez(tmp_path / "data.npz", pixels=digits.pixels, y=digits.y)
     (tmp_path / "script.py").write_text(KILLED)
-    command = [sys.executable, "script.py", repr(SMALL)]
+    command = [sys.executable, "script.py", repr(SMALL), str(save_seconds)]
     killed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert killed.returncode == -9, killed.stderr
     assert load_checkpoint(tmp_path / "run" / LAST)[1]["epoch"] == 1
     notes = Notes()
     assert_same_outcome(run(digits, tmp_path / "run", listener=notes), trained)
-    assert notes.heard[0] == ("start", 3, 1)
+    assert notes.heard[:2] == [("start", 3, 1), ("batch", 1, n_saved + 1, N_STEPS)]
     assert_same_bits(tmp_path / "run", folder)
 
 
@@ -633,7 +658,7 @@ class WithDropout(PrototypicalContrast):
         return nn.Sequential(nn.Linear(n_features, 8), nn.Dropout(0.5))
 
 
-def test_chance_inside_the_network_is_resumed_too(digits, tmp_path):
+def test_chance_inside_the_network_is_resumed_too(digits, tmp_path, saving_within_epochs):
     settings = small(epochs=2)
 
     def with_dropout(folder, **options):
@@ -720,7 +745,9 @@ class Usual(PrototypicalContrast):
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_stops_with_epoch_and_batch(digits, tmp_path, value):
+def test_a_loss_that_is_no_number_stops_with_epoch_and_batch(
+    digits, tmp_path, value, saving_within_epochs
+):
     method = Usual(otherwise=lambda loss, _: loss * value, at=N_STEPS + 2)
     with pytest.raises(InputError, match=rf"became {value} in epoch 1, batch 2\b") as caught:
         run(digits, tmp_path, method=method)

@@ -6,14 +6,16 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from newfound.deep.checkpoint import load_checkpoint  # noqa: E402
+from newfound.deep.quick import shorten  # noqa: E402
 from newfound.deep.settings import Settings  # noqa: E402
 from newfound.deep.trained import load_trained  # noqa: E402
 from newfound.errors import InputError  # noqa: E402
 from newfound.result.store import read_result  # noqa: E402
+from newfound.workflows import training_plan  # noqa: E402
 from newfound.workflows.encoding import encode_like  # noqa: E402
 from newfound.workflows.job import Job  # noqa: E402
 from newfound.workflows.predict import predict  # noqa: E402
-from newfound.workflows.training import plan_training  # noqa: E402
+from newfound.workflows.training_plan import encoder_of, plan_training  # noqa: E402
 from newfound.workflows.update import update  # noqa: E402
 
 torch.set_num_threads(1)
@@ -119,3 +121,58 @@ def test_the_network_to_train(encoder, model, weights):
     plan = plan_training(given, encoder, job)
     assert (plan.network.model, plan.network.weights) == (model, weights)
     assert (plan.run.seed, plan.estep.n_components, plan.run.rehearse) == (7, 12, True)
+
+
+# --- the network that "auto" stands for
+
+
+@pytest.mark.parametrize("settings", [None, Settings(epochs=3)])
+def test_auto_trains_the_offline_network_where_there_is_no_hub(monkeypatch, settings):
+    monkeypatch.setattr(training_plan, "best_encoder", lambda: "efficientnet-lite2")
+    network = plan_training(settings, "auto", Job()).network
+    assert (network.model, network.weights) == ("tf_efficientnet_lite2", "offline")
+    assert encoder_of(network) == "efficientnet-lite2"
+
+
+def test_auto_trains_the_network_of_the_paper_where_it_can(monkeypatch):
+    monkeypatch.setattr(training_plan, "best_encoder", lambda: "vit_base_patch16_224.dino")
+    assert plan_training(None, "auto", Job(rehearse=True)) == Settings()
+
+
+def test_without_any_network_the_options_of_discover_are_named(monkeypatch):
+    monkeypatch.setattr(training_plan, "best_encoder", lambda: "pixels")
+    with pytest.raises(InputError, match="There is no network to train") as caught:
+        plan_training(None, "auto", Job())
+    assert "--encoder NAME=FILE" in str(caught.value)
+    assert "pip install 'newfound[offline]'" in str(caught.value)
+    assert "--weights" not in str(caught.value)
+
+
+def test_a_network_without_weights_is_said_with_the_options_of_discover(
+    run_pictures, tmp_path, monkeypatch
+):
+    constants = pytest.importorskip("huggingface_hub.constants")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    with pytest.raises(InputError, match="could not be downloaded from timm's hub") as caught:
+        run_pictures(None, encoder="test_vit", train=True)
+    assert "--encoder NAME=FILE" in str(caught.value)
+    assert "--weights" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "encoder"),
+    [
+        ({"weights": "random"}, None),
+        ({"model": "tf_efficientnet_lite1.in1k", "weights": "offline"}, "efficientnet-lite1"),
+        ({"model": "resnet50"}, "resnet50"),
+        ({"model": "resnet50", "weights": "/a/file"}, "resnet50=/a/file"),
+    ],
+)
+def test_the_encoder_with_the_same_weights(changes, encoder):
+    assert encoder_of(Settings(**changes).network) == encoder
+
+
+def test_quick_settings_are_those_of_the_deep_room():
+    given = Settings(model="test_resnet", weights="/a/file", seed=5)
+    assert plan_training(given, "auto", Job(5, rehearse=True), quick=True) == shorten(given)

@@ -172,7 +172,15 @@ def discover(
         int | None,
         typer.Option(help="Number of known and new categories together, if you know it."),
     ] = None,
-    train: Annotated[bool, typer.Option("--train", help="Train the network too.")] = False,
+    train: Annotated[
+        bool,
+        typer.Option(
+            "--train", help="Train the network too; the result before training is kept if better."
+        ),
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --train: train for minutes, not hours.")
+    ] = False,
     rehearse: Annotated[
         bool,
         typer.Option(help="Hide some known classes to see how far the number can be trusted."),
@@ -194,6 +202,7 @@ def discover(
             encoder=encoder,
             n_categories=n_categories,
             train=train,
+            quick=quick,
             rehearse=rehearse,
             min_confidence=min_confidence,
             seed=seed,

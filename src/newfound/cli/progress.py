@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from newfound.errors import require
+from newfound.progress import NOTE
 
 require("rich", "cli")
 
@@ -33,7 +34,7 @@ def show_progress() -> Iterator[Callable[[str, int, int], None]]:
     ------
     callable
         To be called with the step, how much of it is done and how much there is (0 if unknown).
-        The bar shows one step at a time.
+        The bar shows one step at a time; a note is printed above it and stays.
     """
     columns = (
         TextColumn("{task.description}"),
@@ -46,6 +47,9 @@ def show_progress() -> Iterator[Callable[[str, int, int], None]]:
         shown: dict[str, TaskID] = {"": bars.add_task("Starting", total=None)}
 
         def report(step: str, done: int, total: int) -> None:
+            if step.startswith(NOTE):
+                bars.console.print(step, markup=False, highlight=False, soft_wrap=True)
+                return
             name = step.partition(DETAIL)[0]
             if name not in shown:
                 for task in shown.values():

@@ -20,6 +20,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from newfound.arrays import Ints
+from newfound.deep.partial_epoch import PartialEpoch
 from newfound.deep.records import Epoch
 from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
@@ -29,7 +30,7 @@ from newfound.mixture.counting.count import CategoryCount
 if TYPE_CHECKING:
     from newfound.deep.setup import TrainingSetup
 
-#: Names of the two checkpoints in a run folder: after the last epoch, and of the best epoch.
+#: Names of the two checkpoints in a run folder: the latest one, and that of the best epoch.
 LAST, BEST = "last.safetensors", "best.safetensors"
 #: Key of the JSON text in the header.
 _HEADER = "newfound"
@@ -98,7 +99,9 @@ class TrainingState:
     history : list of Epoch
         One record for each epoch so far.
     best_accuracy, best_epoch : float and int
-        Accuracy and number of the best epoch so far, by held-out labels; -1 if there is none.
+        Of the best epoch so far on held-out labels; -1 if there is none.
+    partial : PartialEpoch or None
+        What is done of the next epoch; None between epochs.
     """
 
     epoch: int = 0
@@ -107,9 +110,12 @@ class TrainingState:
     history: list[Epoch] = field(default_factory=list)
     best_accuracy: float = -1.0
     best_epoch: int = -1
+    partial: PartialEpoch | None = None
 
     @classmethod
-    def from_checkpoint(cls, tensors: dict[str, Tensor], plain: dict[str, Any]) -> TrainingState:
+    def from_checkpoint(
+        cls, tensors: dict[str, Tensor], plain: dict[str, Any], device: torch.device
+    ) -> TrainingState:
         """The state that a checkpoint holds.
 
         Parameters
@@ -118,8 +124,10 @@ class TrainingState:
             Tensors of the checkpoint.
         plain : dict
             Its other values.
+        device : torch.device
+            Where prototypes are put.
         """
-        count = plain["count"]
+        count, partial = plain["count"], plain.get("partial")
         if count is not None:  # JSON has no tuples
             count = CategoryCount(**{**count, "interval": tuple(count["interval"])})
         return cls(
@@ -129,11 +137,15 @@ class TrainingState:
             history=[Epoch(**record) for record in plain["history"]],
             best_accuracy=plain["best_accuracy"],
             best_epoch=plain["best_epoch"],
+            partial=None
+            if partial is None
+            else PartialEpoch.from_checkpoint(tensors, partial, device),
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Everything but the labels, which are a tensor."""
-        return {
+        """Everything but labels and other tensors."""
+        partial = {} if self.partial is None else {"partial": self.partial.as_json()}
+        return partial | {
             "epoch": self.epoch,
             "history": [asdict(record) for record in self.history],
             "count": None if self.count is None else asdict(self.count),
@@ -164,7 +176,7 @@ class Checkpoints:
         Parameters
         ----------
         state : TrainingState
-            The state after an epoch.
+            After an epoch, or within one.
         """
         slots = self._setup.optimiser.state
         momentum = {
@@ -172,7 +184,11 @@ class Checkpoints:
             for name, value in self._setup.network.named_parameters()
             if slots.get(value, {}).get("momentum_buffer") is not None
         }
-        self._save(LAST, state, self._setup.average.tensors | momentum)
+        more = self._setup.average.tensors | momentum
+        if state.partial is not None:
+            with_features = self._identity["settings"]["moves_after_epoch"]
+            more |= state.partial.tensors(with_features=with_features)
+        self._save(LAST, state, more)
         if self._setup.fabric.is_global_zero:
             lines = "".join(json.dumps(asdict(record)) + "\n" for record in state.history)
             write_atomically(self._folder / "epochs.jsonl", lines.encode())
@@ -225,7 +241,7 @@ class Checkpoints:
             if f"momentum.{name}" in tensors:
                 buffer = tensors[f"momentum.{name}"].to(value.device)
                 self._setup.optimiser.state[value]["momentum_buffer"] = buffer
-        return TrainingState.from_checkpoint(tensors, plain)
+        return TrainingState.from_checkpoint(tensors, plain, self._setup.fabric.device)
 
     def restore_best(self) -> tuple[int, Ints]:
         """Restore the weights of the best epoch.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import functools
+from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -10,48 +12,20 @@ from torch.nn import functional
 
 from newfound.arrays import Ints
 from newfound.deep.checkpoint import TrainingState
+from newfound.deep.components import FoundComponents
 from newfound.deep.holdout import LabelSplit
 from newfound.deep.images.batches import epoch_seed
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Method
 from newfound.deep.partition import known_count
-from newfound.deep.prototypes import Prototypes, principal_space, prototypes_from
+from newfound.deep.prototypes import principal_space, prototypes_from
+from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.setup import TrainingSetup
 from newfound.deep.sized_partition import fit_expected_sizes
 from newfound.mixture.counting.count import CategoryCount, count_categories
 from newfound.mixture.sizes import sizes_are_alike
-
-
-@dataclass(frozen=True)
-class FoundComponents:
-    """What an E-step hands to the M-step.
-
-    Attributes
-    ----------
-    z : Tensor of shape (n, d)
-        Unit-length features of all images.
-    labels : ndarray of shape (n,)
-        Component of each image, known classes first.
-    n_known : int
-        K^l.
-    prototypes : Prototypes
-        The prototypes of all components.
-    accuracy : float or None
-        On held-out labels, see `Clusters.accuracy`.
-    """
-
-    z: Tensor
-    labels: Ints
-    n_known: int
-    prototypes: Prototypes
-    accuracy: float | None
-
-    @property
-    def n_components(self) -> int:
-        """K."""
-        return len(self.prototypes.means)
 
 
 class EStep:
@@ -67,13 +41,23 @@ class EStep:
         How categories are found, and when they may split and merge.
     method : Method
         Makes the partition.
+    listener : Listener
+        Hears how far the first pass through the network is, which is the slow one.
     """
 
     def __init__(
-        self, setup: TrainingSetup, labels: LabelSplit, settings: Settings, method: Method
+        self,
+        setup: TrainingSetup,
+        labels: LabelSplit,
+        settings: Settings,
+        method: Method,
+        listener: Listener,
     ) -> None:
+        self._first_pass: Callable[[int, int], object] | None = functools.partial(
+            listener.step, "Passing pictures through the network"
+        )
         self._fabric = setup.fabric
-        self._labels, self._settings, self._method = labels, settings, method
+        self.labels, self._settings, self._method = labels, settings, method
         self._extractor = Extractor(
             setup.network.backbone,
             setup.views,
@@ -84,7 +68,8 @@ class EStep:
 
     def features(self) -> Tensor:
         """Features of all images, shape (n, d), not normalised."""
-        return self._extractor.features()
+        progress, self._first_pass = self._first_pass, None
+        return self._extractor.features(progress)
 
     def run(self, state: TrainingState) -> FoundComponents | None:
         """Find the components, starting from the last partition.
@@ -140,11 +125,11 @@ class EStep:
         # the size of a known class without unlabelled rows cannot be estimated
         all_present = state.count is None or state.count.n_absent == 0
         able = wanted and all_present and self._settings.estep.pca != "batch"
-        return able and sizes_are_alike(self._labels.codes, labels, n_components)
+        return able and sizes_are_alike(self.labels.codes, labels, n_components)
 
     def _count(self, Z: Tensor) -> CategoryCount | None:
         """Count the categories before training has drawn the known classes together."""
-        settings, codes = self._settings.estep, self._labels.codes
+        settings, codes = self._settings.estep, self.labels.codes
         if settings.acceptance == "literal" or int(codes.max()) + 1 < 2:
             return None
         if settings.n_components is not None:
@@ -176,7 +161,7 @@ class EStep:
         self, z: Tensor, labels: Ints | None, state: TrainingState, *, moves: bool
     ) -> FoundComponents:
         """Partition and prototypes, on the CPU."""
-        settings, codes = self._settings.estep, self._labels.codes
+        settings, codes = self._settings.estep, self.labels.codes
         seed = epoch_seed(self._settings.run.seed, state.epoch)
         reduced = principal_space(z, z.shape[1] if settings.pca == "off" else settings.n_directions)
         X = reduced.project(z).cpu().numpy()
@@ -192,5 +177,5 @@ class EStep:
             labels=clusters.labels,
             n_known=clusters.n_known,
             prototypes=prototypes.to(torch.device("cpu")),
-            accuracy=clusters.accuracy(self._labels.all_codes, self._labels.held_out),
+            accuracy=clusters.accuracy(self.labels.all_codes, self.labels.held_out),
         )

@@ -10,9 +10,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from newfound.deep.pace import Pace, duration
 from newfound.deep.records import Epoch, Listener
 from newfound.errors import require
-from newfound.progress import Progress
+from newfound.progress import NOTE, Progress
+
+#: Seconds from which a person is told how long a training takes, and how it would be shorter.
+_WORTH_SAYING, _LONG = 60.0, 600.0
 
 
 class ProgressListener(Listener):
@@ -23,25 +27,51 @@ class ProgressListener(Listener):
     progress : callable
         Called with the step, how much of it is done, and how much there is in all; 0 of 0 where
         that is unknown.
+    advice : str, default=""
+        What to do if the training takes long. It follows the estimate of the time, which is
+        reported once, as a note, when it is stable.
+    pace : Pace, optional
+        What measures the time.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, advice: str = "", pace: Pace | None = None) -> None:
         self._progress = progress
+        self._advice = advice
+        self._pace = pace or Pace()
+        self._is_told = False
         self._n_epochs = 1
         self._numbers = ""  # those of the last epoch, shown beside the step
 
     def start(self, n_epochs: int, first_epoch: int) -> None:
         """Report the epochs: how many batches there are is not known yet."""
         self._n_epochs = n_epochs
+        self._pace.start(n_epochs)
         self._progress("Training", first_epoch, n_epochs)
 
     def batch(self, epoch: int, n_done: int, n_batches: int) -> None:
-        """Report the batches of all epochs."""
+        """Report the batches of all epochs, and how long the rest will take."""
+        self._pace.batch(epoch, n_done, n_batches)
         done, total = epoch * n_batches + n_done, self._n_epochs * n_batches
-        self._progress(f"Training{self._numbers}", done, total)
+        left = self._pace.seconds_left
+        time = "" if left is None or done == total else f" · about {duration(left)} left"
+        self._progress(f"Training{time}{self._numbers}", done, total)
+        if left is not None and self._pace.is_stable and not self._is_told:
+            self._is_told = True
+            self._tell(left, self._pace.batch_seconds or 0.0, total - done)
+
+    def _tell(self, seconds: float, per_batch: float, n_left: int) -> None:
+        """Say how long the training will take and, if that is long, what would be shorter."""
+        if seconds < _WORTH_SAYING:
+            return
+        words = f"Training will take about {duration(seconds)} more on this machine"
+        words = f"{words} ({n_left:,} batches, {per_batch:.2g} s each)."
+        if seconds >= _LONG and self._advice:
+            words = f"{words} {self._advice}"
+        self._progress(f"{NOTE}{words}", 0, 0)
 
     def epoch(self, record: Epoch) -> None:
         """Remember the numbers of the epoch for the next reports."""
+        self._pace.epoch(record)
         numbers = [f"loss {record.loss:.3f}"]
         if record.n_components is not None:
             numbers.append(f"K {record.n_components}")
@@ -53,6 +83,10 @@ class ProgressListener(Listener):
     def say(self, text: str) -> None:
         """Report a step without a length."""
         self._progress(text, 0, 0)
+
+    def step(self, text: str, done: int, total: int) -> None:
+        """Report a step with its length."""
+        self._progress(text, done, total)
 
 
 class TensorBoard(Listener):
@@ -118,6 +152,11 @@ class Several(Listener):
         """Pass it on."""
         for listener in self._listeners:
             listener.say(text)
+
+    def step(self, text: str, done: int, total: int) -> None:
+        """Pass it on."""
+        for listener in self._listeners:
+            listener.step(text, done, total)
 
     def end(self) -> None:
         """Pass it on."""

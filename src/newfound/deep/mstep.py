@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,11 @@ from torch import Tensor
 from newfound.arrays import Floats, Ints
 from newfound.deep.checkpoint import LAST
 from newfound.deep.engine import gather, whole_order
-from newfound.deep.estep import FoundComponents
-from newfound.deep.images.batches import epoch_batches, epoch_seed
+from newfound.deep.images.batches import batch_seed, epoch_batches
 from newfound.deep.images.view_pairs import FreshViews, StoredViews
 from newfound.deep.method import Batch, Method
 from newfound.deep.optimiser import cosine_rate
+from newfound.deep.partial_epoch import PartialEpoch
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.setup import TrainingSetup
@@ -56,15 +58,20 @@ class MStep:
         self._folder, self._listener = folder, listener
         self._stored: StoredViews | None = None
 
-    def train_epoch(self, epoch: int, found: FoundComponents | None) -> float:
-        """Train for one epoch.
+    def train_epoch(
+        self, epoch: int, partial: PartialEpoch, keep: Callable[[Tensor], object]
+    ) -> float:
+        """Train for one epoch, or for the rest of it.
 
         Parameters
         ----------
         epoch : int
             Counted from 0; batches and views are drawn for it.
-        found : FoundComponents or None
-            What the E-step of this epoch found; None for a method without prototypes.
+        partial : PartialEpoch
+            The outcome of this epoch's E-step, and the losses of the batches that are done.
+        keep : callable
+            Called after each step of the optimiser with the losses so far: a moment at which the
+            epoch could be left and resumed.
 
         Returns
         -------
@@ -86,32 +93,42 @@ class MStep:
             seed=self._settings.run.seed,
             epoch=epoch,
         )
-        codes = self._setup.put(self._codes)
+        codes, found = self._setup.put(self._codes), partial.found
         assigned = codes if found is None else self._setup.put(found.labels)
         prototypes = None if found is None else found.prototypes
         losses = torch.zeros(len(rows), device=self._fabric.device)
-        # for random parts of the network, such as dropout
-        torch.manual_seed(epoch_seed(self._settings.run.seed, epoch))
+        first = len(partial.losses)
+        losses[:first] = partial.losses.to(losses.device)
         self._setup.wrapped.train()
         pairs = self._view_pairs()
-        for i, two in enumerate(pairs.batches(rows, epoch)):
+        for i, two in enumerate(pairs.batches(rows, epoch, first), start=first):
+            torch.manual_seed(batch_seed(self._settings.run.seed, epoch, i))  # for dropout
             whole = self._setup.put(whole_order(rows[i], self._fabric))
             z, h = self._forward(two, past_frozen_part=pairs.past_frozen_part)
             loss = self._method.loss(Batch(z, h, codes[whole], assigned[whole], prototypes, epoch))
-            self._step(loss, i, len(rows))
+            is_step = self._step(loss, i, len(rows))
             losses[i] = loss.detach()
+            if is_step and i + 1 < len(rows):
+                keep(losses[: i + 1])
             self._listener.batch(epoch, i + 1, len(rows))
         return self._mean_loss(losses.cpu().numpy(), epoch)
 
-    def _step(self, loss: Tensor, i: int, n_batches: int) -> None:
+    def _step(self, loss: Tensor, i: int, n_batches: int) -> bool:
         """Add up gradients; take a step after `accumulate` batches, and after the last one."""
         accumulate = self._settings.optimiser.accumulate
         first = i - i % accumulate
         self._fabric.backward(loss / min(accumulate, n_batches - first))
-        if (i + 1) % accumulate == 0 or i + 1 == n_batches:
+        is_due = (i + 1) % accumulate == 0 or i + 1 == n_batches
+        if is_due:
             self._setup.optimiser.step()
             self._setup.optimiser.zero_grad(set_to_none=True)
             self._setup.average.update()
+        return is_due
+
+    def is_finite(self, losses: Tensor) -> bool:
+        """Whether all of these losses and all weights are finite."""
+        values = [losses, *self._setup.weights().values()]
+        return all(bool(value.isfinite().all()) for value in values)
 
     def _view_pairs(self) -> FreshViews | StoredViews:
         """Where views come from; the store is filled when it is first used."""
@@ -119,7 +136,8 @@ class MStep:
         if run.n_stored_views == 0:
             return FreshViews(setup.views, setup.feed, self._fabric, seed=run.seed)
         if self._stored is None:
-            self._listener.say("Passing views through the frozen part")
+            text = "Passing views through the frozen part"
+            self._listener.say(text)
             self._stored = StoredViews(
                 setup.network.backbone,
                 setup.views,
@@ -127,6 +145,7 @@ class MStep:
                 self._fabric,
                 n_views=run.n_stored_views,
                 seed=run.seed,
+                progress=functools.partial(self._listener.step, text),
             )
         return self._stored
 
@@ -138,10 +157,9 @@ class MStep:
 
     def _mean_loss(self, losses: Floats, epoch: int) -> float:
         """The mean loss; stops the run if a loss or a weight is not finite."""
-        bad = np.flatnonzero(~np.isfinite(losses))
-        weights = self._setup.weights().values()
-        if len(bad) == 0 and all(bool(w.isfinite().all()) for w in weights):
+        if self.is_finite(torch.from_numpy(losses)):
             return float(losses.mean())
+        bad = np.flatnonzero(~np.isfinite(losses))
         batch = int(bad[0]) if len(bad) else len(losses) - 1
         last = self._folder / LAST
         rate = self._settings.optimiser.learning_rate

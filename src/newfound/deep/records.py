@@ -61,5 +61,8 @@ class Listener:
     def say(self, text: str) -> None:
         """A step outside of the epochs begins; `text` names it."""
 
+    def step(self, text: str, done: int, total: int) -> None:
+        """A step outside of the batches goes on; `done` of its `total` parts are done."""
+
     def end(self) -> None:
         """Training is over, or was interrupted."""

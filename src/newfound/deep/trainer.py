@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from lightning_fabric import Fabric
+from torch import Tensor
 
 from newfound.arrays import LabelsLike
 from newfound.deep.checkpoint import Checkpoints, TrainingState, run_identity
+from newfound.deep.components import FoundComponents
 from newfound.deep.engine import start_engine
-from newfound.deep.estep import EStep, FoundComponents
+from newfound.deep.estep import EStep
 from newfound.deep.final_mixture import Finished, can_rehearse, fit_final_mixture, rehearse_final
 from newfound.deep.holdout import LabelSplit, split_labels
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Method, PrototypicalContrast
 from newfound.deep.mstep import MStep
 from newfound.deep.optimiser import cosine_rate
+from newfound.deep.partial_epoch import PartialEpoch, SaveTimer
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
 from newfound.deep.setup import TrainingSetup, set_up
@@ -80,8 +85,8 @@ def train(
     checkpoints = Checkpoints(folder, setup, identity)
     listener = listener or Listener()
     m_step = MStep(setup, labels.codes, settings, method, folder, listener)
-    loop = _Loop(setup, labels, settings, method, m_step, checkpoints)
-    return loop.run(listener)
+    e_step = EStep(setup, labels, settings, method, listener)
+    return _Loop(settings, method, e_step, m_step, checkpoints, setup).run(listener)
 
 
 def _labels_for(partial: PartialLabels, settings: Settings, method: Method) -> LabelSplit:
@@ -96,16 +101,17 @@ class _Loop:
 
     def __init__(
         self,
-        setup: TrainingSetup,
-        labels: LabelSplit,
         settings: Settings,
         method: Method,
+        e_step: EStep,
         m_step: MStep,
         checkpoints: Checkpoints,
+        setup: TrainingSetup,
     ) -> None:
-        self.setup, self.labels, self.settings, self.method = setup, labels, settings, method
-        self.e_step = EStep(setup, labels, settings, method)
-        self.m_step, self.checkpoints = m_step, checkpoints
+        self.setup, self.settings, self.method = setup, settings, method
+        self.e_step, self.m_step, self.checkpoints = e_step, m_step, checkpoints
+        self.labels = e_step.labels
+        self.timer = SaveTimer()
 
     def run(self, listener: Listener) -> Trained:
         """Train from the beginning, or from the last checkpoint."""
@@ -114,27 +120,47 @@ class _Loop:
             listener.start(self.settings.optimiser.epochs, state.epoch)
             while state.epoch < self.settings.optimiser.epochs:
                 self._epoch(state)
-                self.checkpoints.save_last(state)
+                with self.timer.saving():
+                    self.checkpoints.save_last(state)
                 listener.epoch(state.history[-1])
             return self._finish(state, listener)
         finally:
             listener.end()
 
     def _epoch(self, state: TrainingState) -> None:
-        """One round of Algorithm 1: E-step, M-step and, if moves come after the epoch, moves."""
+        """One round of Algorithm 1: E-step, M-step and, as the paper prints it, moves."""
+        partial = state.partial or self._start_epoch(state)
+        state.partial = None
+        started = time.perf_counter() - partial.seconds
+
+        def keep(losses: Tensor) -> None:
+            if self.timer.is_due():
+                seconds = time.perf_counter() - started
+                self._save_within(state, replace(partial, losses=losses, seconds=seconds))
+
+        loss, found = self.m_step.train_epoch(state.epoch, partial, keep), partial.found
+        if found is not None and self.settings.estep.moves_after_epoch:
+            found = self.e_step.move_after_epoch(found, state)
+        times = time.perf_counter() - started, partial.e_step_seconds
+        state.history.append(self._record(state.epoch, found, loss, *times))
+        if found is not None:
+            state.labels = found.labels
+        state.epoch += 1
+
+    def _start_epoch(self, state: TrainingState) -> PartialEpoch:
+        """The E-step: an epoch of which no batch is done."""
         started = time.perf_counter()
         with self.setup.average.in_place():
             found = self.e_step.run(state)
             self._keep_best(state, found)
-        e_step_seconds = time.perf_counter() - started
-        loss = self.m_step.train_epoch(state.epoch, found)
-        if found is not None and self.settings.estep.moves_after_epoch:
-            found = self.e_step.move_after_epoch(found, state)
         seconds = time.perf_counter() - started
-        state.history.append(self._record(state.epoch, found, loss, seconds, e_step_seconds))
-        if found is not None:
-            state.labels = found.labels
-        state.epoch += 1
+        return PartialEpoch(found, torch.zeros(0), seconds, seconds)
+
+    def _save_within(self, state: TrainingState, partial: PartialEpoch) -> None:
+        """Write a checkpoint in the middle of an epoch, unless the training has diverged."""
+        with self.timer.saving():
+            if self.m_step.is_finite(partial.losses):  # else the end of the epoch says so
+                self.checkpoints.save_last(replace(state, partial=partial))
 
     def _keep_best(self, state: TrainingState, found: FoundComponents | None) -> None:
         """Keep the present weights, if they are the best so far on held-out labels."""

@@ -118,8 +118,12 @@ def _network(name: str, model: str, weights: str, device: str | None) -> Encoder
     def load() -> Callable[[list[Any]], Features]:
         from newfound.deep.images.extraction import features_of_pictures
         from newfound.deep.network.backbone import load_encoder
+        from newfound.deep.network.missing import MissingWeightsError
 
-        backbone = load_encoder(model, weights, device)
+        try:
+            backbone = load_encoder(model, weights, device)
+        except MissingWeightsError as error:
+            raise error.for_encoder from error
         return lambda pictures: features_of_pictures(backbone, np.stack(pictures))
 
     name = str(identity["model"]) if weights == "hub" else name  # with the tag of the weights

@@ -39,6 +39,7 @@ def discover(
     encoder: str = "auto",
     n_categories: int | None = None,
     train: bool = False,
+    quick: bool = False,
     settings: Settings | None = None,
     rehearse: bool = True,
     min_confidence: float | None = None,
@@ -65,6 +66,10 @@ def discover(
         Number of known and novel categories together, if you know it.
     train : bool, default=False
         Train the network and find the categories together (the paper's Algorithm 1). Pictures only.
+        The result before training is found and written first, and it is kept if training does not
+        make it better.
+    quick : bool, default=False
+        Train for minutes instead of hours: few epochs, small pictures, stored views.
     settings : Settings, optional
         Settings of the training. `seed`, `n_categories` and `encoder` override theirs.
     rehearse : bool, default=True
@@ -108,8 +113,10 @@ def discover(
     job.check()
     if settings is not None and not train:
         raise InputError("`settings` are for training; pass train=True with them.")
+    if quick and not train:
+        raise InputError("`quick` is for training; give `train` (--train) with it.")
     if train:
-        return _discover_by_training(source, labels, out, (settings, encoder), job)
+        return _discover_by_training(source, labels, out, (settings, encoder, quick), job)
     return _discover_on_frozen_features(source, labels, out, encoder, job)
 
 
@@ -151,29 +158,40 @@ def _discover_by_training(
     source: Source,
     labels: Path | str | None,
     out: Path | str | None,
-    network: tuple[Settings | None, str],
+    network: tuple[Settings | None, str, bool],
     job: Job,
 ) -> Result:
-    """Train a network and find the categories with it, as `newfound train` does."""
-    from newfound.workflows.training import plan_training, train_and_discover, training_request
+    """Train a network and find the categories with it."""
+    from newfound.workflows.trained_discovery import Ask, awaits_training, discover_by_training
+    from newfound.workflows.training import (
+        check_pictures,
+        train_and_discover,
+        training_request,
+    )
+    from newfound.workflows.training_plan import encoder_of, plan_training
 
-    settings, encoder = network
-    plan = plan_training(settings, encoder, job)
+    settings, encoder, quick = network
     collection = read_for(job, source, labels)
-    stored = finished_result(out, collection, training_request(plan, job), job, "discover")
-    if stored is not None:
-        return stored
+    check_pictures(collection)
+    plan = plan_training(settings, encoder, job, quick=quick)
+    if not awaits_training(out):
+        stored = finished_result(out, collection, training_request(plan, job), job, "discover")
+        if stored is not None:
+            return stored
     if settings is None:
+        words = ["--train", *(["--quick"] if quick else [])]
         line = command_line(
-            "discover", source, "--train", *([] if job.rehearse else ["--no-rehearse"]),
-            labels=labels, out=out, encoder=encoder, n_categories=job.n_categories,
-            min_confidence=job.min_confidence, seed=job.seed,
+            "discover", source, *words, *([] if job.rehearse else ["--no-rehearse"]),
+            labels=labels, out=out, encoder=encoder_of(plan.network),
+            n_categories=job.n_categories, min_confidence=job.min_confidence, seed=job.seed,
         )  # fmt: skip
     else:
         # `newfound discover` has no options for these settings, so the command recorded is the
         # equivalent `newfound train`.
         line = train_command(source, labels, plan, None, min_confidence=job.min_confidence)
-    return train_and_discover(collection, plan, out, job, ("discover", line))
+    if encoder_of(plan.network) is None:  # random weights: there is nothing to compare with
+        return train_and_discover(collection, plan, out, job, ("discover", line))
+    return discover_by_training(collection, Ask(plan, ("discover", line), quick), out, job)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from newfound.workflows.job import Job
 from newfound.workflows.source import Source, read_source
 from newfound.workflows.training import (
     TRAIN,
+    TrainingPlace,
     check_pictures,
     decode_pictures,
     open_training,
@@ -76,7 +77,7 @@ def pretrain(
             settings,
             folder / TRAIN,
             fingerprint=cache.fingerprint,
-            listener=training_listener(folder, job, fabric),
+            listener=training_listener(TrainingPlace(folder, fabric), job),
             fabric=fabric,
         )
         if fabric.is_global_zero:

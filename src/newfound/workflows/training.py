@@ -1,6 +1,4 @@
-"""Train a network on pictures and find their categories.
-
-`newfound train` and `newfound discover --train` share this code.
+"""Train a network on pictures and find their categories: `newfound train`.
 
 The pictures are decoded once, Algorithm 1 runs in ``RUN/train``, and the result is written as for
 every other run. With several processes each of them trains; the first one writes.
@@ -13,8 +11,9 @@ import functools
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from newfound.arrays import LabelsLike
 from newfound.data.collection import Collection, check_discoverable
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
@@ -24,7 +23,7 @@ from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
 from newfound.workflows.conversion import convert_training, is_training_0_1_0
-from newfound.workflows.encoding import EncodedItems, with_absolute_path
+from newfound.workflows.encoding import EncodedItems
 from newfound.workflows.fitting import Fitted, facts_of
 from newfound.workflows.job import Job
 from newfound.workflows.source import check_number, check_outside, fingerprint, warn_of_lost_classes
@@ -40,38 +39,34 @@ if TYPE_CHECKING:
 TRAIN, PICTURES, BACKBONE = "train", "pictures", "backbone.safetensors"
 
 
-def plan_training(settings: Settings | None, encoder: str, job: Job) -> Settings:
-    """Settings of a training, changed by the arguments that `discover` takes itself.
+#: Said where a rehearsal was made on trained features.
+OPTIMISTIC = (
+    "The features were trained with the labels of the classes that the rehearsal hid, so the "
+    "rehearsal is too optimistic: new categories are harder to find than it says."
+)
+_ADVICE = (
+    "Shorter: fewer epochs (--epochs), smaller pictures (--image-size), stored views "
+    "(--n-stored-views 4) or a smaller network (--model). You can stop at any time (Ctrl-C): the "
+    "same command resumes."
+)
 
-    These are the encoder, the seed, the number of categories, and whether to rehearse.
 
-    Parameters
+class TrainingPlace(NamedTuple):
+    """Where a training runs.
+
+    Attributes
     ----------
-    settings : Settings or None
-        The settings to start from; None for the defaults.
-    encoder : str
-        As for `discover`. "auto" leaves the network of the settings.
-    job : Job
-        With the seed, the number of categories, and whether to rehearse.
+    folder : Path
+        The run folder, or a temporary one.
+    fabric : Fabric
+        The engine.
+    advice : str
+        What a person can do if the training takes long.
     """
-    changes: dict[str, Any] = {"seed": int(job.seed)}
-    if job.device is not None:
-        changes["device"] = job.device
-    if job.n_categories is not None:
-        changes["n_components"] = job.n_categories
-    if not job.rehearse:
-        changes["rehearse"] = False
-    model, is_file, file = with_absolute_path(encoder).partition("=")
-    if encoder.startswith("pixels"):
-        raise InputError(
-            "Raw pixels have no network to train. Name a network as the encoder, or leave it out."
-        )
-    if encoder.startswith("efficientnet-lite"):
-        model = f"tf_efficientnet_lite{encoder.removeprefix('efficientnet-lite')}"
-        changes |= {"model": model, "weights": "offline"}
-    elif encoder != "auto":
-        changes |= {"model": model, "weights": file if is_file else "hub"}
-    return (settings or Settings()).with_changes(**changes)
+
+    folder: Path
+    fabric: Fabric
+    advice: str = _ADVICE
 
 
 def training_request(settings: Settings, job: Job) -> Request:
@@ -120,14 +115,12 @@ def train_and_discover(
         rest, cache = decode_pictures(collection, settings, folder, job, fabric)
         check_discoverable(rest)  # labelled pictures may have been unreadable
         check_number(rest, settings.estep.n_components)
-        trained = _train(rest, cache, settings, folder, job, fabric)
-        items, fitted = _outcome(rest, trained, settings, folder)
+        trained = train_network(cache, rest.y, settings, TrainingPlace(folder, fabric), job)
+        assert trained.mixture is not None  # the method of the paper always has one
+        items = trained_items(rest, trained, settings, folder)
+        fitted = Fitted(trained.mixture, trained.rehearsal, history_of(trained))
         if fitted.rehearsal is not None:
-            job.warnings.append(
-                "The features were trained with the labels of the classes that the rehearsal hid, "
-                "so the rehearsal is too optimistic: new categories are harder to find than it "
-                "says."
-            )
+            job.warnings.append(OPTIMISTIC)
         facts = facts_of(job, fitted, items, training_request(settings, job), rerun)
         result = result_from(rest, items.features, fitted.mixture, facts, encoder=items.encoder)
         if out is not None and fabric.is_global_zero:
@@ -205,26 +198,22 @@ def decode_pictures(
     return rest, cache
 
 
-def _train(
-    collection: Collection,
-    cache: PictureCache,
-    settings: Settings,
-    folder: Path,
-    job: Job,
-    fabric: Fabric,
+def train_network(
+    cache: PictureCache, y: LabelsLike, settings: Settings, place: TrainingPlace, job: Job
 ) -> Trained:
     """Algorithm 1, with its plot."""
     from newfound.deep.logs import draw_history
     from newfound.deep.trainer import train
 
+    folder, fabric = place.folder, place.fabric
     with job.timed("train"), job.collecting_warnings():
         trained = train(
             cache.pixels,
-            collection.y,
+            y,
             settings,
             folder / TRAIN,
             fingerprint=cache.fingerprint,
-            listener=training_listener(folder, job, fabric),
+            listener=training_listener(place, job),
             fabric=fabric,
         )
     if fabric.is_global_zero:
@@ -232,22 +221,22 @@ def _train(
     return trained
 
 
-def training_listener(folder: Path, job: Job, fabric: Fabric) -> Listener | None:
+def training_listener(place: TrainingPlace, job: Job) -> Listener | None:
     """Progress and TensorBoard, from the first process only."""
     from newfound.deep.logs import ProgressListener, Several, TensorBoard
 
-    if not fabric.is_global_zero:
+    if not place.fabric.is_global_zero:
         return None
-    return Several([ProgressListener(job.progress), TensorBoard(folder / TRAIN / "tensorboard")])
+    board = TensorBoard(place.folder / TRAIN / "tensorboard")
+    return Several([ProgressListener(job.progress, place.advice), board])
 
 
-def _outcome(
+def trained_items(
     collection: Collection, trained: Trained, settings: Settings, folder: Path
-) -> tuple[EncodedItems, Fitted]:
-    """What the training found, as the data structures that the other workflows use."""
+) -> EncodedItems:
+    """Items with the features of the trained network."""
     from newfound.deep.checkpoint import BEST, LAST
 
-    assert trained.mixture is not None  # the method of the paper always has one
     has_best = settings.run.selection == "validation" and (folder / TRAIN / BEST).exists()
     encoder = {
         "kind": "trained",
@@ -255,9 +244,12 @@ def _outcome(
         "settings": settings.as_dict(),
         "checkpoint": BEST if has_best else LAST,
     }
-    history = History("epoch", tuple(epoch.n_components for epoch in trained.history))
-    fitted = Fitted(trained.mixture, trained.rehearsal, history)
-    return EncodedItems(collection, trained.features, encoder), fitted
+    return EncodedItems(collection, trained.features, encoder)
+
+
+def history_of(trained: Trained) -> History:
+    """Number of components over the epochs."""
+    return History("epoch", tuple(epoch.n_components for epoch in trained.history))
 
 
 def write_backbone(trained: Trained, settings: Settings, folder: Path) -> None:

@@ -26,6 +26,20 @@ def epoch_seed(seed: int, epoch: int) -> int:
     return int(np.random.default_rng([seed, epoch]).integers(2**31))
 
 
+def batch_seed(seed: int, epoch: int, batch: int) -> int:
+    """A seed for one batch, the same whether or not the run was interrupted before it.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the run.
+    epoch, batch : int
+        Counted from 0.
+    """
+    # 2: apart from the views, which are drawn for (seed, epoch, batch), too
+    return int(np.random.default_rng([seed, epoch, batch, 2]).integers(2**31))
+
+
 def epoch_batches(
     is_labelled: Bools, n_labelled: int, n_unlabelled: int, *, seed: int, epoch: int
 ) -> Ints:

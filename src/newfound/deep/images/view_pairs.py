@@ -7,7 +7,7 @@ through the frozen part once; a batch then takes two of them for each image.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views, draw
 from newfound.deep.network.backbone import Backbone
 from newfound.errors import InputError
+from newfound.progress import no_progress
 
 
 class FreshViews:
@@ -43,7 +44,7 @@ class FreshViews:
     def __init__(self, views: Views, feed: Feed, fabric: Fabric, *, seed: int) -> None:
         self._views, self._feed, self._fabric, self._seed = views, feed, fabric, seed
 
-    def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
+    def batches(self, rows: Ints, epoch: int, first: int = 0) -> Iterator[Tensor]:
         """Yield the views of each batch, (2·m, 3, s, s): all first views, then all second ones.
 
         Parameters
@@ -52,9 +53,11 @@ class FreshViews:
             Images of the whole batches.
         epoch : int
             Epoch that the draws are made for.
+        first : int, default=0
+            The batch to start at; those before it are not made.
         """
         mine = share_of(np.arange(rows.shape[1]), self._fabric)
-        for i, images in enumerate(self._feed.batches(rows[:, mine])):
+        for i, images in enumerate(self._feed.batches(rows[first:, mine]), start=first):
             draws = draw(rows.shape[1], seed=self._seed, epoch=epoch, batch=i)[:, mine]
             two = self._views.random(torch.cat([images, images]), np.concatenate(draws))
             if two.device.type == "cuda":
@@ -79,6 +82,8 @@ class StoredViews:
         Views of each image, at least 2.
     seed : int
         Seed of the views, and of the choice among them.
+    progress : callable, optional
+        Called with the number of images that are done, and of all.
     """
 
     past_frozen_part = True
@@ -92,6 +97,7 @@ class StoredViews:
         *,
         n_views: int,
         seed: int,
+        progress: Callable[[int, int], object] = no_progress,
     ) -> None:
         if n_views < 2:
             raise InputError(f"n_stored_views must be 0, or at least 2; got {n_views}.")
@@ -115,11 +121,12 @@ class StoredViews:
                         _check_room(seen, len(feed), n_views)
                         stored = seen.new_empty((len(feed), n_views, *seen.shape[1:]))
                     stored[rows[i][0] : rows[i][-1] + 1, view] = seen
+                progress(int(rows[i][-1]) + 1, len(feed))
         backbone.train(was_training)
         assert stored is not None  # training needs images
         self._inputs = stored
 
-    def batches(self, rows: Ints, epoch: int) -> Iterator[Tensor]:
+    def batches(self, rows: Ints, epoch: int, first: int = 0) -> Iterator[Tensor]:
         """Yield the inputs of the trained part for each batch, (2·m, ...).
 
         Parameters
@@ -128,15 +135,17 @@ class StoredViews:
             Images of the whole batches.
         epoch : int
             Epoch that the views are chosen for.
+        first : int, default=0
+            The batch to start at; those before it are not made.
         """
         rng = np.random.default_rng([self._seed, epoch, 1])  # 1: apart from the batches
-        first = rng.integers(self._n_views, size=rows.shape)
-        second = (first + rng.integers(1, self._n_views, size=rows.shape)) % self._n_views
+        one = rng.integers(self._n_views, size=rows.shape)
+        other = (one + rng.integers(1, self._n_views, size=rows.shape)) % self._n_views
         mine = share_of(np.arange(rows.shape[1]), self._fabric)
-        chosen = np.stack([first, second], axis=1)[:, :, mine].reshape(len(rows), -1)
+        chosen = np.stack([one, other], axis=1)[:, :, mine].reshape(len(rows), -1)
         images = np.tile(rows[:, mine], (1, 2))
         index = torch.from_numpy(np.stack([images, chosen], axis=1)).to(self._inputs.device)
-        for image, view in index:
+        for image, view in index[first:]:
             yield self._inputs[image, view].float()
 
 

