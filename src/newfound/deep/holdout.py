@@ -79,10 +79,8 @@ def hold_out(codes: Ints, share: float, seed: int) -> Bools:
         Rows that are held out.
     """
     held_out = np.zeros(len(codes), dtype=bool)
-    # one draw for each row, so that neither names nor numbers of classes matter
-    draws = np.random.default_rng(seed).random(len(codes))
+    rng = np.random.default_rng(seed)
     for code in range(int(codes.max()) + 1):
-        rows = np.flatnonzero(codes == code)
-        rows = rows[np.argsort(draws[rows])]
+        rows = rng.permutation(np.flatnonzero(codes == code))
         held_out[rows[: min(round(share * len(rows)), len(rows) - 1)]] = True
     return held_out
