@@ -377,8 +377,8 @@ def test_the_e_step_sees_the_features_of_the_averaged_weights(digits, tmp_path, 
     means, others = averaged(tmp_path), last_step(tmp_path)
     seen = []
 
-    def watch(extractor):
-        seen.append(original(extractor))
+    def watch(extractor, *progress):
+        seen.append(original(extractor, *progress))
         return seen[-1]
 
     original = estep.Extractor.features

@@ -186,7 +186,6 @@ def test_progress_counts_the_pictures(run_pictures, tmp_path):
         ({"seed": "x"}, "seed must be a whole number from 0"),
         ({"settings": Settings()}, "pass train=True with them"),
         ({"train": True}, "needs a folder of pictures; .* holds features"),
-        ({"train": True, "encoder": "pixels"}, "Raw pixels have no network to train"),
     ],
 )
 def test_settings_that_cannot_be_used(digits_file, options, message):

@@ -116,7 +116,7 @@ def calibrate_confidence(
     n_jobs : int, optional
         Number of draws that run in parallel, as in joblib.
     random_state : int, RandomState or None, default=None
-        Seed of the draws. They depend on what rows hold, not on their order or on names.
+        Seed of the draws. They depend on what rows hold, not on their order.
     progress : callable, optional
         Called after each draw as ``progress(done, total)``.
 
