@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from PIL import Image
 from samples import Digits, collection_of
 
 from newfound.deep.settings import Settings
@@ -66,20 +65,6 @@ def test_the_run_says_how_to_do_it_again(pictures, finished):
     assert set(result.record.timings) == {"read", "encode", "fit", "total"}
     assert {"python", "numpy", "scikit-learn"} <= set(result.record.versions)
     assert result.record.settings == Request(rehearse=False, encoder=GREY)
-
-
-def test_pixels_of_few_labelled_pictures(tmp_path):
-    """A small collection with more pixels than labels, in which many eigenvalues are equal."""
-    pictures, labels = tmp_path / "pictures", tmp_path / "labels.csv"
-    pictures.mkdir()
-    for i, image in enumerate(Digits.images[:200]):
-        Image.fromarray(image).resize((28, 28)).save(pictures / f"{i:03d}.png")
-    known = (Digits.truth[:200] < 5) & (np.random.default_rng(0).random(200) < 0.3)
-    lines = [f"{i:03d}.png,{Digits.truth[i]}" for i in np.flatnonzero(known)]
-    labels.write_text("\n".join(["path,label", *lines]))
-    out = tmp_path / "run"
-    result = discover(pictures, labels, encoder="pixels", rehearse=False, out=out)
-    assert len(result.table) == 200
 
 
 def test_features_without_a_run_folder(digits_file, tmp_path, monkeypatch):

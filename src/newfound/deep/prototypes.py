@@ -18,7 +18,6 @@ from newfound.deep.partition import Clusters
 from newfound.deep.settings import EStepSettings
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import prototypes_of
-from newfound.mixture.eigen import leading_eigen
 from newfound.mixture.projection import unit_rows
 
 #: Number of rows that are multiplied at a time, so that float64 copies stay small.
@@ -70,18 +69,8 @@ def principal_space(z: Tensor, n_directions: int) -> Space:
     for start in range(0, len(z), _CHUNK):
         centred = z[start : start + _CHUNK].double() - mean
         scatter += centred.T @ centred
-    directions = _leading_directions(scatter, n_directions)
+    directions = torch.linalg.eigh(scatter).eigenvectors[:, -n_directions:]
     return Space(((mean.float(), directions.float().contiguous()),))
-
-
-def _leading_directions(scatter: Tensor, n_directions: int) -> Tensor:
-    """Eigenvectors of the largest eigenvalues in columns, on the device of the matrix."""
-    try:
-        return torch.linalg.eigh(scatter).eigenvectors[:, -n_directions:]
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        # too many equal eigenvalues for the method of the GPU
-        rows = leading_eigen(scatter.cpu().numpy(), n_directions)[1][::-1]
-        return torch.from_numpy(rows.T.copy()).to(scatter.device)
 
 
 @dataclass(frozen=True)

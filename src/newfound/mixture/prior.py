@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 
 from newfound.arrays import Doubles
 from newfound.errors import InputError
-from newfound.mixture.eigen import eigen
 from newfound.mixture.stats import GaussianStats
 
 
@@ -64,7 +63,7 @@ class NIWPrior:
         try:
             cholesky(self.psi, lower=True)
         except np.linalg.LinAlgError:
-            smallest = eigen(self.psi)[0][-1]
+            smallest = np.linalg.eigvalsh(self.psi)[0]
             raise InputError(
                 f"psi must be positive definite; its smallest eigenvalue is {smallest:.3g}. "
                 "Add a multiple of the identity."

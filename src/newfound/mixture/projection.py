@@ -18,7 +18,7 @@ from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import check_positive_int, check_rows
-from newfound.mixture.eigen import eigen, fix_signs, leading_eigen
+from newfound.mixture.eigen import eigh
 from newfound.mixture.rows import content_order, row_keys
 
 #: Up to this many columns the basis is exact, from the (d, d) covariance; above it is randomised,
@@ -264,16 +264,17 @@ def shrunk_covariance(
 
 def inverse_root(covariance: Doubles) -> Doubles:
     """Inverse square root of a covariance; finite in directions without variance, too."""
-    values, vectors = eigen(covariance)
-    floor = 1e-10 * max(values[0], np.finfo(float).tiny)
-    root: Doubles = (vectors.T / np.sqrt(values.clip(min=floor))) @ vectors
+    values, vectors = eigh(covariance)
+    floor = 1e-10 * max(values.max(), np.finfo(float).tiny)
+    root: Doubles = (vectors / np.sqrt(values.clip(min=floor))) @ vectors.T
     return root
 
 
 def sorted_directions(covariance: Doubles, q: int) -> tuple[Doubles, Doubles]:
     """The first q principal directions (q, d), signs fixed, and their variances."""
-    values, directions = leading_eigen(covariance, q)
-    return directions, values.clip(min=0)
+    d = len(covariance)
+    values, vectors = eigh(covariance, q)
+    return _fix_signs(vectors.T[::-1]), values[::-1].clip(min=0)
 
 
 def _blocks(X: Floats, order: Ints) -> Iterator[Doubles]:
@@ -318,6 +319,14 @@ def _randomised_basis(X: Floats, order: Ints, q: int) -> tuple[Doubles, Doubles,
         block -= mean
         coordinates = block @ basis
         small += coordinates.T @ coordinates
-    values, rotation = eigen(small)
-    directions = fix_signs((rotation @ basis.T)[:q])
-    return mean, directions, values[:q].clip(min=0) / len(X), total / len(X)
+    values, rotation = eigh(small)
+    directions = _fix_signs((basis @ rotation).T[::-1][:q])
+    return mean, directions, values[::-1][:q].clip(min=0) / len(X), total / len(X)
+
+
+def _fix_signs(directions: Floats) -> Floats:
+    """Flip directions so that the largest entry is positive; eigenvectors have no sign."""
+    largest = np.abs(directions).argmax(axis=1)
+    signs = np.sign(directions[np.arange(len(directions)), largest])
+    fixed: Floats = directions * np.where(signs == 0, 1, signs)[:, None]
+    return fixed

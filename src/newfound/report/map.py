@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from newfound.arrays import Doubles, Floats, Ints
-from newfound.mixture.eigen import eigen, leading_eigen
+from newfound.mixture.eigen import eigh
 
 #: Coordinates are whole numbers from 0 to this: finer than any screen, and few bytes in the page.
 EXTENT = 4095
@@ -102,8 +102,10 @@ def _principal_axes(V: Floats) -> Doubles:
     """Items along their first principal axes, with at least two columns."""
     # t-SNE on the first axes is much faster than on all of them and looks nearly the same.
     centred = V - V.mean(axis=0)
-    kept = min(_N_DIRECTIONS, centred.shape[1])
-    axes: Doubles = centred @ leading_eigen(centred.T @ centred, kept)[1].T
+    d = centred.shape[1]
+    kept = min(_N_DIRECTIONS, d)
+    directions = eigh(centred.T @ centred, kept)[1]
+    axes: Doubles = centred @ directions[:, ::-1]
     return np.pad(axes, ((0, 0), (0, max(0, 2 - kept))))
 
 
@@ -126,7 +128,7 @@ def _neighbour_embedding(axes: Doubles, seed: int, n_jobs: int) -> Doubles:
 def _fit_to_page(plane: Doubles) -> Ints:
     """Rotate the longest direction to x, and scale both axes alike to 0 … `EXTENT`."""
     centred = plane - plane.mean(axis=0)
-    plane = centred @ eigen(centred.T @ centred)[1].T
+    plane = centred @ eigh(centred.T @ centred)[1][:, ::-1]
     low, high = plane.min(axis=0), plane.max(axis=0)
     span = max(float((high - low).max()), 1e-12)
     return np.round(((plane - (low + high) / 2) / span + 0.5) * EXTENT).astype(np.int64)

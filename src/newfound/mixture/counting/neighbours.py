@@ -14,7 +14,7 @@ from sklearn.covariance import ledoit_wolf
 from threadpoolctl import threadpool_limits
 
 from newfound.arrays import Doubles, Floats, Ints
-from newfound.mixture.eigen import eigen
+from newfound.mixture.eigen import eigh
 from newfound.mixture.projection import Projection, unit_rows
 from newfound.mixture.rows import row_blocks
 
@@ -93,9 +93,9 @@ def whiten_by_neighbours(X: Floats, n_directions: int, rng: np.random.Generator)
     neighbours, _ = nearest_rows(V, min(_N_NEAREST, len(V) - 1), sampled)
     differences = (V[sampled][:, None] - V[neighbours]).reshape(-1, V.shape[1])
     covariance, _ = ledoit_wolf(differences.astype(np.float64), assume_centered=True)
-    values, vectors = eigen(covariance)
-    floor = 1e-6 * values[0] if values[0] > 0 else 1.0
-    whitened = V @ (vectors.T / np.sqrt(values.clip(min=floor))).astype(np.float32)
+    values, vectors = eigh(covariance)
+    floor = 1e-6 * values[-1] if values[-1] > 0 else 1.0
+    whitened = V @ (vectors / np.sqrt(values.clip(min=floor))).astype(np.float32)
     whitened -= whitened.mean(axis=0)
     return unit_rows(whitened)
 
@@ -128,10 +128,10 @@ def whiten_by_classes(V: Floats, rows: Ints, classes: Ints) -> Floats:
     unbiased = np.sqrt(counts / np.maximum(counts - 1, 1))
     deviations = ((V[rows] - means[classes]) * unbiased[classes][:, None])[several]
     covariance, _ = ledoit_wolf(deviations, assume_centered=True)
-    values, vectors = eigen(covariance)
-    if values[0] <= 0:
+    values, vectors = eigh(covariance)
+    if values[-1] <= 0:
         return V
-    whitened = V @ (vectors.T / np.sqrt(values.clip(min=1e-6 * values[0]))).astype(np.float32)
+    whitened = V @ (vectors / np.sqrt(values.clip(min=1e-6 * values[-1]))).astype(np.float32)
     whitened -= whitened.mean(axis=0)
     return unit_rows(whitened)
 
