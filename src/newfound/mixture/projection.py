@@ -272,7 +272,6 @@ def inverse_root(covariance: Doubles) -> Doubles:
 
 def sorted_directions(covariance: Doubles, q: int) -> tuple[Doubles, Doubles]:
     """The first q principal directions (q, d), signs fixed, and their variances."""
-    d = len(covariance)
     values, vectors = eigh(covariance, q)
     return _fix_signs(vectors.T[::-1]), values[::-1].clip(min=0)
 
