@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.table import Table
+
 from newfound.errors import MissingExtraError
 from newfound.progress import Progress
 from newfound.words import plural
@@ -14,6 +17,7 @@ from newfound.words import plural
 if TYPE_CHECKING:
     from newfound.data.collection import Skipped
     from newfound.result.result import Result
+    from newfound.workflows.demo import Category
 
 
 def write_page(result: Result, folder: Path, progress: Progress) -> None:
@@ -49,6 +53,16 @@ def print_answer(result: Result, folder: Path, *, has_report: bool = True) -> No
     if not has_report:
         page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
     print(f"{page} Table: {folder / 'assignments.csv'}.")
+
+
+def print_digits(categories: Sequence[Category]) -> None:
+    """Print the table of the demo: each category with the digit that it mostly holds."""
+    table = Table(title="Categories found in 1,797 pictures of digits")
+    for heading in ("category", "kind", "pictures", "mostly", "share"):
+        table.add_column(heading)
+    for row in categories:
+        table.add_row(row.name, row.kind, str(row.size), row.mostly, f"{row.share:.0%}")
+    Console().print(table)
 
 
 def print_done(folder: Path, is_done: bool) -> None:

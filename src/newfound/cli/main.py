@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from newfound._version import __version__
 from newfound.cli.answers import (
     print_answer,
+    print_digits,
     print_done,
     print_skipped,
     write_page,
@@ -345,11 +345,6 @@ def demo(
     with clear_errors(), show_progress() as progress:
         shown = run_demo(out, seed=seed, epochs=epochs, progress=progress)
         write_page(shown.result, shown.run, progress)
-    table = Table(title="Categories found in 1,797 pictures of digits")
-    for heading in ("category", "kind", "pictures", "mostly", "share"):
-        table.add_column(heading)
-    for row in shown.categories:
-        table.add_row(row.name, row.kind, str(row.size), row.mostly, f"{row.share:.0%}")
-    Console().print(table)
+    print_digits(shown.categories)
     print_answer(shown.result, shown.run)
     print(shown.sentence)
