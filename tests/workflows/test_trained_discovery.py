@@ -96,7 +96,7 @@ def ruined(run, ruin, tmp_path_factory):
 @pytest.fixture
 def prefer_trained(monkeypatch):
     """A judge that prefers the trained network, and a rehearsal that takes no time."""
-    verdict = Comparison(40, 2, 10, 30, is_better=True)
+    verdict = Comparison(40, 2, 0.2, 0.9, 0.1)
     rehearsal = Rehearsal("hidden", np.array([2, 2]), np.array([2.0, 3.0]))
     monkeypatch.setattr(trained_discovery, "compare_features", lambda *given: verdict)
     monkeypatch.setattr(fitting, "rehearse", lambda *given, **options: rehearsal)
@@ -119,7 +119,7 @@ def test_a_training_that_makes_it_worse_leaves_the_result_before_it(ruined, untr
     assert result.record.settings.training["epochs"] == 2
     said = json.loads((out / "train" / "comparison.json").read_text())
     assert said["kept"] == "untrained"
-    assert said["n_right_after"] < said["n_right_before"]
+    assert said["after"] < said["before"]
     assert not (out / "backbone.safetensors").exists()
 
 

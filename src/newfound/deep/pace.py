@@ -21,8 +21,8 @@ class Pace:
     """Measures batches and epochs, and says how many seconds are left.
 
     The first batch of an epoch is not measured: the E-step comes before it. The time of E-steps is
-    known from finished epochs; the first epoch counts only while there is no other, because it
-    also counts the categories and fills the stores.
+    known from finished epochs, without the first one: it also passes all pictures through the
+    frozen part, counts the categories and fills the stores.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Pace:
         if batch is None:
             return None
         later = self._n_epochs - epoch - 1
-        e_steps = [e.e_step_seconds for e in self._epochs[1:] or self._epochs]
+        e_steps = [e.e_step_seconds for e in self._epochs[1:]]
         e_step = statistics.fmean(e_steps) if e_steps else 0.0
         return batch * (n_batches - n_done) + later * (batch * n_batches + e_step)
 

@@ -13,8 +13,8 @@ QUICK: dict[str, Any] = {
     "epochs": 10,
     "warmup_epochs": 5,
     "learning_rate": 0.01,
-    "image_size": 160,
-    "n_stored_views": 4,
+    "image_size": 192,
+    "n_stored_views": 2,
 }
 
 

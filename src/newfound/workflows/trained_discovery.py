@@ -188,7 +188,7 @@ def _better_of(
     job.progress("Comparing with the result before training", 0, 0)
     with job.timed("compare"):
         y = items.collection.y
-        comparison = compare_features(before.features, items.features, y, aside, ask.settings)
+        comparison = compare_features(before.features, items.features, y, aside)
     if comparison.is_better:
         fitted = _fit_trained(before, items, trained, ask.settings, job)
         if fitted.rehearsal is not None:
