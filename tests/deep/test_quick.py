@@ -9,11 +9,11 @@ from newfound.errors import InputError
 
 
 @pytest.mark.parametrize("model", ["tf_efficientnet_lite0", "test_vit"])
-def test_a_quick_training_has_small_pictures_few_epochs_and_stored_views(model):
-    given = Settings(model=model, weights="offline", seed=3, momentum=0.5)
+def test_a_quick_training_has_few_epochs_and_stored_views(model):
+    given = Settings(model=model, weights="offline", image_size=448, seed=3, momentum=0.5)
     assert shorten(given) == given.with_changes(**QUICK)
     assert QUICK["epochs"] < 50
-    assert QUICK["image_size"] < 224
+    assert QUICK["image_size"] <= 224
     assert QUICK["n_stored_views"] > 0
 
 
@@ -25,13 +25,13 @@ def test_a_network_that_takes_no_other_size_keeps_its_own(monkeypatch):
     original = quick.load_backbone
 
     def load(model, weights, *, image_size, trainable):
-        if image_size != 224:
+        if image_size != 448:
             raise InputError("test_vit does not take images of this size")
         return original(model, weights, image_size=image_size, trainable=trainable)
 
     monkeypatch.setattr(quick, "load_backbone", load)
-    given = Settings(model="test_vit", weights="f")
-    assert shorten(given) == given.with_changes(**{**QUICK, "image_size": 224})
+    given = Settings(model="test_vit", weights="f", image_size=448)
+    assert shorten(given) == given.with_changes(**{**QUICK, "image_size": 448})
 
 
 @pytest.mark.parametrize("changes", [{"trainable": "all"}, {"weights": "random"}])

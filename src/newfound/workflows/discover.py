@@ -69,7 +69,7 @@ def discover(
         The result before training is found and written first, and it is kept if training does not
         make it better.
     quick : bool, default=False
-        Train for minutes instead of hours: few epochs, small pictures, stored views.
+        Train for minutes instead of hours: few epochs, stored views, a low learning rate.
     settings : Settings, optional
         Settings of the training. `seed`, `n_categories` and `encoder` override theirs.
     rehearse : bool, default=True

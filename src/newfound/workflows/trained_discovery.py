@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 COMPARISON = "comparison.json"
 _NOT_FINISHED = "This is the result before training; the training has not finished."
 _ADVICE = (
-    "Shorter, with another --out: --quick (fewer epochs, smaller pictures, stored views) or a "
+    "Shorter, with another --out: --quick (few epochs, stored views) or a "
     "smaller network (--encoder efficientnet-lite0). You can stop at any time (Ctrl-C): the result "
     "before training stays, and the same command resumes the training."
 )
