@@ -79,8 +79,10 @@ def hold_out(codes: Ints, share: float, seed: int) -> Bools:
         Rows that are held out.
     """
     held_out = np.zeros(len(codes), dtype=bool)
-    rng = np.random.default_rng(seed)
+    # one draw for each row, so that neither names nor numbers of classes matter
+    draws = np.random.default_rng(seed).random(len(codes))
     for code in range(int(codes.max()) + 1):
-        rows = rng.permutation(np.flatnonzero(codes == code))
+        rows = np.flatnonzero(codes == code)
+        rows = rows[np.argsort(draws[rows])]
         held_out[rows[: min(round(share * len(rows)), len(rows) - 1)]] = True
     return held_out

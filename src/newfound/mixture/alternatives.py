@@ -7,6 +7,8 @@ first K^l components are the K^l known classes. Every row gets a component.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.cluster import DBSCAN
@@ -18,6 +20,7 @@ from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, Random
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.assignment import prototypes_of
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
     check_positive_int,
@@ -25,7 +28,7 @@ from newfound.mixture.clustering import (
     default_n_components,
 )
 from newfound.mixture.kmeans import group_free_rows
-from newfound.mixture.rows import nearest_centre, squared_distances
+from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
 from newfound.mixture.split_merge import number_components
 
 #: Ward compares all pairs of leaves, so more free rows than this are first grouped by k-means.
@@ -39,16 +42,26 @@ class _PrototypeClusterer(PartiallyLabelledClusterMixin, BaseEstimator):
 
     def _check(self, X: ArrayLike, y: LabelsLike) -> tuple[Floats, PartialLabels]:
         rows = check_rows(self, X, ensure_min_samples=2)
-        return rows, encode_labels(y, len(rows))
+        partial = encode_labels(y, len(rows))
+        order = ClassOrder.of(partial, row_keys(rows))
+        # the classes by content, so that their names decide nothing
+        return rows, replace(
+            partial,
+            codes=order.number_by_content(partial.codes),
+            classes=partial.classes[order.by_name],
+        )
 
     def _finish(self, X: Floats, partial: PartialLabels, labels: Ints) -> None:
         labels = np.where(partial.is_labelled, partial.codes, labels)
-        self.labels_ = number_components(labels, partial.n_known)[labels]
-        self.classes_ = partial.classes
-        self.n_known_ = partial.n_known
-        self.n_components_ = max(int(self.labels_.max()) + 1, self.n_known_)
+        labels = number_components(labels, partial.n_known)[labels]
+        prototypes = prototypes_of(X, partial.codes, labels, partial.n_known)
+        by_content = np.argsort(partial.classes)
+        order = ClassOrder(by_content, by_name=np.argsort(by_content))
+        self.labels_ = order.number_by_name(labels)
+        self.prototypes_ = order.sort_by_name(prototypes)
+        self.classes_ = order.sort_by_name(partial.classes)
+        self.n_known_, self.n_components_ = partial.n_known, len(prototypes)
         self.n_novel_ = self.n_components_ - self.n_known_
-        self.prototypes_ = prototypes_of(X, partial.codes, self.labels_, self.n_known_)
 
     def predict(self, X: ArrayLike) -> Ints:
         """Component whose prototype is nearest, for each row of X."""

@@ -17,6 +17,7 @@ from newfound.arrays import ArrayLike, Ints, LabelsLike, RandomStateLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.assignment import mixture_parameters
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
     check_choice,
@@ -92,7 +93,7 @@ class SplitMergeMixture(
         Number of starts. K is that of the best start; the category of each row is decided by a
         majority vote of all starts.
     random_state : int, RandomState or None, default=None
-        Seed. Draws depend on the content of the rows, not on their order.
+        Seed. Draws depend on what rows hold, not on their order or the names of classes.
     verbose : int, default=0
         With 1, one line per pass is printed.
     callback : callable, optional
@@ -241,7 +242,8 @@ class SplitMergeMixture(
                 f"got shape {start.shape}, type {start.dtype}."
             )
         # numbers may have gaps, and labels may have changed since the partition was made
-        start = np.where(rows.codes == UNLABELLED, start[rows.order], rows.codes)
+        start = rows.classes.number_by_content(start)[rows.order]
+        start = np.where(rows.codes == UNLABELLED, start, rows.codes)
         start = number_components(start, rows.n_known)[start]
         return self._finish(rows, [self._search(rows, start, random_state)])
 
@@ -254,8 +256,9 @@ class SplitMergeMixture(
         """
         self._check_settings()
         X = check_rows(self, X, ensure_min_samples=2)
-        partial = encode_labels(y, len(X))
-        codes, keys = partial.codes, row_keys(X)
+        partial, keys = encode_labels(y, len(X)), row_keys(X)
+        classes = ClassOrder.of(partial, keys)
+        codes = classes.number_by_content(partial.codes)
         order = content_order(keys, codes)
         self.count_ = count_for_moves(
             X,
@@ -275,7 +278,7 @@ class SplitMergeMixture(
         self.classes_ = partial.classes
         self.n_known_ = partial.n_known
         V = self.projection_.transform_in_order(X, order)
-        return SortedRows(V, codes[order], partial.n_known, keys[order], order)
+        return SortedRows(V, codes[order], partial.n_known, keys[order], order, classes)
 
     def _check_settings(self) -> None:
         for name in ("n_directions", "max_passes", "n_init"):

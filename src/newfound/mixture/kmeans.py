@@ -21,13 +21,14 @@ from threadpoolctl import threadpool_limits
 from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
     check_positive_int,
     check_rows,
 )
 from newfound.mixture.lloyd import Partition, PinnedRows, run_lloyd
-from newfound.mixture.rows import nearest_centre, squared_distances
+from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
 from newfound.mixture.seeding import distances_to_free, seed_centres
 
 #: Iterations and tolerance when another estimator runs k-means: the defaults of
@@ -61,7 +62,8 @@ class SemiSupervisedKMeans(
         A start ends when the squared movement of the centres is below this share of the data's
         variance.
     random_state : int, RandomState or None, default=None
-        Seed of the starts. Draws depend on the content of the rows, not on their order.
+        Seed of the starts. Draws depend on the content of the rows, not on their order, nor on
+        the names of the classes.
 
     Attributes
     ----------
@@ -137,7 +139,9 @@ class SemiSupervisedKMeans(
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         partial = encode_labels(y, len(X))
         n_clusters = self._resolve_n_clusters(len(X), partial.n_known)
-        pinned = PinnedRows.of(X, partial.codes, partial.n_known, weights)
+        order = ClassOrder.of(partial, row_keys(X))
+        codes = order.number_by_content(partial.codes)
+        pinned = PinnedRows.of(X, codes, partial.n_known, weights)
         random_state = check_random_state(self.random_state)
         threshold = self.tol * pinned.mean_variance
         squared_to = distances_to_free(pinned)
@@ -149,8 +153,8 @@ class SemiSupervisedKMeans(
         best = run(random_state)
         for found in _run_in_threads(run, self.n_init - 1, random_state):
             best = found if found.inertia < best.inertia else best
-        self.labels_ = best.labels
-        self.cluster_centers_ = best.centres.astype(X.dtype)
+        self.labels_ = order.number_by_name(best.labels)
+        self.cluster_centers_ = order.sort_by_name(best.centres).astype(X.dtype)
         self.prototypes_ = self.cluster_centers_
         self.inertia_ = best.inertia
         self.n_iter_ = best.n_iter

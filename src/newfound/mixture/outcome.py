@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from newfound.arrays import Doubles, Ints, Keys
+from newfound.arrays import Doubles, Ints
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import (
     N_FINAL_ROUNDS,
@@ -94,12 +94,13 @@ def conclude(
     Returns
     -------
     Outcome
-        The result, known components first, then novel ones by falling size.
+        The result, known components first, by name, then novel ones by falling size.
     """
     labels, stability = vote(partitions[0], partitions[1:], rows.n_known)
     labels, stability = _finish_assignment(rows, labels, stability, assign)
     labels, prototypes, offsets = _adjust_to_sizes(rows, labels, expect_sizes)
-    number_of, order = _number_by_size(labels, rows.n_known, rows.keys)
+    variance = _fit_variance(rows, prototypes, offsets)
+    number_of, order = _final_numbers(labels, rows)
     labels = number_of[labels]
     prototypes, offsets = prototypes[order], offsets[order]
     in_given_order = np.empty_like(labels)
@@ -110,7 +111,7 @@ def conclude(
         GaussianStats.from_labels(rows.V, labels, len(order)),
         prototypes,
         offsets,
-        _fit_variance(rows, prototypes, offsets),
+        variance,
     )
 
 
@@ -214,17 +215,18 @@ def _adjust_to_sizes(
     return labels, prototypes, offsets
 
 
-def _number_by_size(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:
+def _final_numbers(labels: Ints, rows: SortedRows) -> tuple[Ints, Ints]:
     """New number of each component, and the components in the order of these numbers.
 
-    Known ones come first, then novel ones by falling size; empty novel ones get -1.
+    Known ones come first, by name, then novel ones by falling size; empty novel ones get -1.
     """
+    n_known = rows.n_known
     sizes = np.bincount(labels, minlength=n_known)
     # components of equal size are ordered by content, not by the order of the rows
     content = np.zeros(len(sizes), dtype=np.uint64)
-    np.add.at(content, labels, keys)
+    np.add.at(content, labels, rows.keys)
     novel = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
-    order = np.concatenate([np.arange(n_known), novel[sizes[novel] > 0]])
+    order = np.concatenate([rows.classes.by_content, novel[sizes[novel] > 0]])
     number_of = np.full(len(sizes), -1)
     number_of[order] = np.arange(len(order))
     return number_of, order

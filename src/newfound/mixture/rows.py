@@ -2,7 +2,8 @@
 
 `nearest_centre` and `assign_and_sum` work block by block, so that memory does not grow with
 rows × centres. Random draws depend on the content of a row, not on its position, so that the
-order of the rows does not change a result.
+order of the rows does not change a result. The same holds for the names of the classes, by
+`class_order`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from scipy import sparse
 
 from newfound.arrays import Doubles, Floats, Ints, Keys
 from newfound.labels import UNLABELLED
+from newfound.mixture.class_order import ClassOrder
 
 #: Bytes of one block of intermediate results; small enough to stay in a core's cache.
 BLOCK_BYTES = 1 << 22
@@ -29,10 +31,11 @@ class SortedRows(NamedTuple):
     """
 
     V: Floats  # (n, q) projected rows
-    codes: Ints  # (n,) known class of each row, -1 if unlabelled
+    codes: Ints  # (n,) known class of each row, numbered by content; -1 if unlabelled
     n_known: int  # K^l, the number of known classes
     keys: Keys  # (n,) hash of the content of each row before the projection
     order: Ints  # (n,) position of each row in the input
+    classes: ClassOrder  # to number the known classes by name again
 
     @property
     def free(self) -> Ints:

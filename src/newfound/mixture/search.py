@@ -7,7 +7,7 @@ their components again. The estimator runs several starts; `outcome` makes one r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from newfound.arrays import Ints
 from newfound.errors import InputError
 from newfound.mixture.acceptance import SteeredAcceptance, accept_literal
 from newfound.mixture.assignment import N_ROUNDS, assign_soft, nearest_labels
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.hastings import CountTerm
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.rows import SortedRows
@@ -139,6 +140,7 @@ def search(
         n_reassigned = int(np.count_nonzero(labels != moved))
         converged = n_reassigned == 0 and not any(move.accepted for move in moves)
         components = _describe(rows, labels, rules)
+        moves = [_by_name(move, rows.classes) for move in moves]
         history.append(Pass(len(components.stats), components.log_likelihood, n_reassigned, moves))
         _report(history[-1], settings)
         # exchanges (a split for a merge) keep K^n, so the moves alone might go on for ever
@@ -148,6 +150,15 @@ def search(
             else:
                 converged = True
     return FinishedStart(best or components, rules.prior, history, converged)
+
+
+def _by_name(move: Move, classes: ClassOrder) -> Move:
+    """A move with the numbers of the known classes that users see."""
+    parents, children = (
+        tuple(classes.number_by_name(np.array(numbers, dtype=np.int64)).tolist())
+        for numbers in (move.parents, move.children)
+    )
+    return replace(move, parents=parents, children=children)
 
 
 def _report(finished: Pass, settings: SearchSettings) -> None:

@@ -29,6 +29,7 @@ from sklearn.utils import check_array, check_random_state
 from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.counting.hiding import Evidence, gather_evidence
 from newfound.mixture.counting.odds import Odds, estimate_odds, find_present, without_absent
 from newfound.mixture.rows import content_order, row_keys
@@ -90,7 +91,8 @@ def count_categories(
     level : float, default=0.9
         Probability with which the interval contains K^n.
     random_state : int, RandomState or None, default=None
-        Seed of the draw of hidden classes. The order of the rows does not matter.
+        Seed of the draw of hidden classes. Neither the order of the rows nor the names of the
+        classes matter.
 
     Returns
     -------
@@ -105,8 +107,9 @@ def count_categories(
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1; got {level!r}.")
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    codes = encode_labels(y, len(X)).codes
-    order = content_order(row_keys(X), codes)
+    partial, keys = encode_labels(y, len(X)), row_keys(X)
+    codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
+    order = content_order(keys, codes)
     return count_checked(X, codes, order, level=level, random_state=random_state)
 
 
@@ -125,7 +128,7 @@ def count_checked(
     X : ndarray of shape (n, d)
         Features, float32 or float64, finite.
     codes : ndarray of int, shape (n,)
-        Known class of each row without gaps, -1 if unlabelled.
+        Known class of each row without gaps, numbered by `ClassOrder`; -1 if unlabelled.
     order : ndarray of int, shape (n,)
         The rows sorted by `content_order`.
     level, random_state

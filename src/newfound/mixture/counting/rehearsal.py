@@ -25,9 +25,11 @@ from sklearn.utils import check_random_state
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
-from newfound.labels import UNLABELLED, encode_labels
+from newfound.labels import UNLABELLED, PartialLabels, encode_labels
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.counting.count import count_categories
+from newfound.mixture.rows import content_order, row_keys
 
 Design = Literal["labelled", "hidden"]
 
@@ -134,7 +136,8 @@ def rehearse(
     n_jobs : int, optional
         Number of draws that run in parallel, as in joblib.
     random_state : int, RandomState or None, default=None
-        Seed of the draw of hidden classes.
+        Seed of the draw of hidden classes. Neither the order of the rows nor the names of the
+        classes matter.
     progress : callable, optional
         Called after each draw as ``progress(done, total)``.
 
@@ -147,9 +150,10 @@ def rehearse(
     if design not in ("hidden", "labelled"):
         raise InputError(f"design must be 'hidden' or 'labelled'; got {design!r}.")
     X = np.asarray(X)
-    codes = _encode(y, len(X))
+    partial = _encode(y, len(X))
     # a fixed seed: the label rate describes the data, and must not differ between rehearsals
-    rate = count_categories(X, codes, random_state=0).label_rate
+    rate = count_categories(X, partial.codes, random_state=0).label_rate
+    codes = ClassOrder.of(partial, row_keys(X)).number_by_content(partial.codes)
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
     # one start per draw: the draws themselves show how much chance matters
@@ -166,7 +170,7 @@ def rehearse(
     return Rehearsal(design, np.array(n_hidden), np.array(n_components))
 
 
-def _encode(y: LabelsLike, n_rows: int) -> Ints:
+def _encode(y: LabelsLike, n_rows: int) -> PartialLabels:
     """Encode the labels and check that there are enough classes to hide half of them."""
     partial = encode_labels(y, n_rows)
     if partial.n_known < 4:
@@ -174,7 +178,7 @@ def _encode(y: LabelsLike, n_rows: int) -> Ints:
             f"A rehearsal hides half of the known classes and needs at least 4; "
             f"y names {partial.n_known}."
         )
-    return partial.codes
+    return partial
 
 
 def _fit(settings: CategoryFinder, X: Floats, y: Ints, seed: int) -> CategoryFinder:
@@ -221,6 +225,7 @@ def _rehearse_labelled_rows(
     """
     rng = np.random.default_rng(seed)
     labelled = np.flatnonzero(codes != UNLABELLED)
+    labelled = labelled[content_order(row_keys(X[labelled]), codes[labelled])]
     hidden = _draw_hidden(codes, rng)
     is_kept = ~np.isin(codes[labelled], hidden) & (rng.random(len(labelled)) < rate)
     y = np.where(is_kept, codes[labelled], UNLABELLED)
