@@ -22,6 +22,12 @@ def test_a_share_of_each_class_is_held_out_and_never_all_of_one(share):
         assert (hold_out(codes, share, seed=1) != held_out).any()
 
 
+def test_the_numbers_of_the_classes_do_not_matter():
+    codes = np.random.default_rng(0).integers(-1, 5, size=200)
+    renumbered = np.array([3, 1, 4, 0, 2, -1])[codes]  # -1, the last, stays
+    np.testing.assert_array_equal(hold_out(codes, 0.3, seed=0), hold_out(renumbered, 0.3, seed=0))
+
+
 def test_nothing_is_held_out_without_labels():
     assert not hold_out(np.full(5, -1), 0.5, seed=0).any()
 

@@ -41,7 +41,7 @@ def test_lloyd_is_the_textbook_algorithm(seed, n_known, weighted):
     weights = rng.uniform(0.5, 2, size=60) if weighted else np.ones(60)
     centres = X[rng.choice(np.arange(15, 60), size=n_known + 3, replace=False)]
     found = run_lloyd(
-        PinnedRows.of(X, codes, n_known, weights), centres, max_iter=300, threshold=0.0
+        PinnedRows.of(X, codes, n_known, weights=weights), centres, max_iter=300, threshold=0.0
     )
     labels, slow_centres, inertia, n_iter = slow_lloyd(
         X.tolist(), codes.tolist(), centres, weights.tolist()

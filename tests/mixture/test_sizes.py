@@ -44,7 +44,8 @@ def test_a_long_tail_of_known_classes_is_that_of_all():
     # of the variance of the sizes by labels, the draw of half of 180 rows explains 180
     share = 1 - 180 / ((140**2 + 20**2 + 60**2 + 100**2) / 3)
     known = 180 + share * np.array([140, 20, -60, -100])
-    novel = np.interp([0.375, 1.125, 1.875, 2.625], [0, 1, 2, 3], np.sort(known))
+    # of the novel components, the second and third have the same size, and so they are to have
+    novel = np.interp([0.375, 1.5, 1.5, 2.625], [0, 1, 2, 3], np.sort(known))
     scale = (1440 - 360) / (known.sum() - 360 + novel.sum())
     np.testing.assert_allclose(sizes[:4], scale * (known - n_labelled))
     np.testing.assert_allclose(np.sort(sizes[4:]), scale * novel)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from samples import Digits, collection_of
+from samples import Blobs, Digits, collection_of
 
 from newfound.deep.settings import Settings
 from newfound.encode import Encoded
@@ -84,6 +84,23 @@ def test_the_order_of_the_items_does_not_matter():
     assert second.table["id"].tolist() == expected["id"].tolist()
     assert second.table["category"].tolist() == expected["category"].tolist()
     np.testing.assert_allclose(second.table["confidence"], expected["confidence"], atol=1e-4)
+
+
+@pytest.mark.parametrize("data", [Digits, Blobs])
+def test_the_names_of_the_classes_do_not_matter(data, monkeypatch):
+    monkeypatch.setattr(fitting, "N_DRAWS", 2)
+    n_rows = min(N, len(data.X))
+    classes = sorted({name for name in data.y if name is not None})
+    shuffled = np.random.default_rng(0).permutation(classes)
+    names = {**dict(zip(classes, shuffled, strict=True)), None: None}
+    first = discover(collection_of(data.X[:n_rows], data.y[:n_rows]))
+    renamed = collection_of(data.X[:n_rows], [names[name] for name in data.y[:n_rows]])
+    second = discover(renamed)
+    expected = first.table.replace({"category": names, "runner_up": names})
+    assert second.table["category"].tolist() == expected["category"].tolist()
+    np.testing.assert_array_equal(second.table["confidence"], first.table["confidence"])
+    for fact in ("n_novel", "n_novel_interval", "label_rate", "novel_share", "rehearsal"):
+        assert getattr(second.record, fact) == getattr(first.record, fact)
 
 
 def test_the_seed_is_read(digits_file):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from newfound.arrays import Ints, Keys
+from newfound.arrays import Floats, Ints, Keys
 from newfound.labels import UNLABELLED, PartialLabels
 
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
@@ -37,7 +37,7 @@ class ClassOrder:
     by_name: Ints
 
     @classmethod
-    def of(cls, partial: PartialLabels, keys: Keys) -> ClassOrder:
+    def of(cls, partial: PartialLabels, keys: Keys, weights: Floats | None = None) -> ClassOrder:
         """Order the classes by the hashes of their labelled rows, in whatever order these come.
 
         Parameters
@@ -46,11 +46,22 @@ class ClassOrder:
             Partial labels.
         keys : ndarray of uint64, shape (n,)
             Hash of each row, from `row_keys`.
+        weights : ndarray of shape (n,), optional
+            Weight of each row, 1 by default. A weight of 2 is the same as the row given twice.
         """
+        weights = np.ones(len(keys)) if weights is None else weights
+        rows = np.flatnonzero(partial.is_labelled & (weights > 0))
+        codes, keys = partial.codes[rows], keys[rows]
+        sizes = np.bincount(codes, weights[rows], minlength=partial.n_known)
+        # each different row counts once, however often it is given
+        order = np.lexsort((keys, codes))
+        codes, keys = codes[order], keys[order]
+        is_first = np.ones(len(keys), dtype=bool)
+        is_first[1:] = (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])
         content = np.zeros(partial.n_known, dtype=np.uint64)
-        np.add.at(content, partial.codes[partial.is_labelled], keys[partial.is_labelled])
+        np.add.at(content, codes[is_first], keys[is_first])
         # classes of the same rows cannot be told apart by content: these stay in order of names
-        by_name = np.argsort(content, kind="stable")
+        by_name = np.lexsort((sizes, content))
         by_content = np.empty_like(by_name)
         by_content[by_name] = np.arange(len(by_name))
         return cls(by_content, by_name)

@@ -207,7 +207,7 @@ class SplitMergeMixture(
         rows = self._prepare(X, y, random_state)
         asked = self.n_components, self.n_components_init
         n_start = resolve_start(*asked, self.count_, rows.n_known, len(rows.V))
-        pinned = PinnedRows.of(rows.V, rows.codes, rows.n_known)
+        pinned = PinnedRows.of(rows.V, rows.codes, rows.n_known, order=np.arange(len(rows.V)))
         # each start draws its k-means and then its passes, all from one stream of random numbers
         starts = [
             self._search(rows, fit_labels(pinned, n_start, random_state), random_state)

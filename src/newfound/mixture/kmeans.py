@@ -139,9 +139,9 @@ class SemiSupervisedKMeans(
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         partial = encode_labels(y, len(X))
         n_clusters = self._resolve_n_clusters(len(X), partial.n_known)
-        order = ClassOrder.of(partial, row_keys(X))
+        order = ClassOrder.of(partial, row_keys(X), weights)
         codes = order.number_by_content(partial.codes)
-        pinned = PinnedRows.of(X, codes, partial.n_known, weights)
+        pinned = PinnedRows.of(X, codes, partial.n_known, weights=weights)
         random_state = check_random_state(self.random_state)
         threshold = self.tol * pinned.mean_variance
         squared_to = distances_to_free(pinned)

@@ -59,10 +59,22 @@ class PinnedRows:
     order: Ints
 
     @classmethod
-    def of(cls, X: Floats, codes: Ints, n_known: int, weights: Floats | None = None) -> PinnedRows:
-        """Sort the rows by content and add up the labelled ones; weights are 1 by default."""
+    def of(
+        cls,
+        X: Floats,
+        codes: Ints,
+        n_known: int,
+        *,
+        weights: Floats | None = None,
+        order: Ints | None = None,
+    ) -> PinnedRows:
+        """Sort the rows by content and add up the labelled ones; weights are 1 by default.
+
+        If X is derived from other rows, give the `order` of these. Draws follow the order, and
+        must not depend on the last digits of X.
+        """
         weights = np.ones(len(X), X.dtype) if weights is None else weights
-        order = content_order(row_keys(X), codes)
+        order = content_order(row_keys(X), codes) if order is None else order
         labelled, free = order[codes[order] != UNLABELLED], order[codes[order] == UNLABELLED]
         known_sums = np.zeros((n_known, X.shape[1]))
         for block in row_blocks(len(labelled), X.shape[1]):

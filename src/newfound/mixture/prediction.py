@@ -13,7 +13,7 @@ from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
 from newfound.mixture.assignment import log_joint
 from newfound.mixture.clustering import check_rows
 from newfound.mixture.projection import Projection
-from newfound.mixture.rows import nearest_centre, squared_distances
+from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
 
 
 class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -59,13 +59,16 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
             The same numbers as ``predict_proba(X)``.
         """
         check_is_fitted(self)
+        order = self._by_content()
         if self.assign == "soft":
-            logits = log_joint(V, self.means_, self.covariances_, self.weights_)
+            logits = log_joint(V, self.means_, self.covariances_, self.weights_)[:, order]
         else:
-            logits = squared_distances(V, self.prototypes_.astype(V.dtype)).astype(np.float64)
-            logits -= self.offsets_
+            centres = self.prototypes_[order].astype(V.dtype)
+            logits = squared_distances(V, centres).astype(np.float64)
+            logits -= self.offsets_[order]
             logits *= -0.5 / self._spherical_variance
-        probabilities: Doubles = softmax(logits, axis=1)
+        probabilities: Doubles = np.empty_like(logits)
+        probabilities[:, order] = softmax(logits, axis=1)
         return probabilities
 
     def nearest_prototype(self, X: ArrayLike) -> Ints:
@@ -74,7 +77,9 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         This is how the paper assigns rows; its offsets are 0.
         """
         V = self._project(X)
-        return nearest_centre(V, self.prototypes_.astype(V.dtype), self.offsets_)[0]
+        order = self._by_content()
+        centres = self.prototypes_[order].astype(V.dtype)
+        return order[nearest_centre(V, centres, self.offsets_[order])[0]]
 
     def transform(self, X: ArrayLike) -> Floats:
         """Distances of the rows to the prototypes in the projected space, shape (n, K).
@@ -93,6 +98,10 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     def score(self, X: ArrayLike, y: LabelsLike = None) -> float:
         """Mean log density of the rows of X; `y` is not used."""
         return float(self.score_samples(X).mean())
+
+    def _by_content(self) -> Ints:
+        """Components in an order in which names play no part; it decides ties and last digits."""
+        return np.argsort(row_keys(self.prototypes_), kind="stable")
 
     def _project(self, X: ArrayLike) -> Floats:
         check_is_fitted(self)

@@ -7,7 +7,7 @@ classes all have one size, so have novel ones; if known sizes have a long tail, 
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.stats import chi2, rankdata
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
@@ -60,8 +60,9 @@ def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
         by_chance, observed = mean * (1 - rate) / rate, by_labels.var(ddof=1)
         known += max(0.0, 1 - by_chance / observed if observed > 0 else 0) * (by_labels - mean)
     n_novel = n_components - n_known
-    ranks = np.argsort(np.argsort(np.bincount(labels, minlength=n_components)[n_known:]))
-    novel = np.quantile(known if n_known else [mean], (ranks + 0.5) / max(n_novel, 1))
+    # components of equal size share the mean of their ranks, whatever their numbers are
+    ranks = rankdata(np.bincount(labels, minlength=n_components)[n_known:])
+    novel = np.quantile(known if n_known else [mean], (ranks - 0.5) / max(n_novel, 1))
     unlabelled = np.concatenate([known - labelled, novel]).clip(min=_LEAST_SHARE * mean)
     expected: Doubles = unlabelled * ((codes == UNLABELLED).sum() / unlabelled.sum())
     return expected
