@@ -24,6 +24,8 @@ def data_of(sample):
     if sample == "digits":
         return Digits.X[:300], list(Digits.y[:300])
     rng = np.random.default_rng(5)
+    if sample == "ties":  # many equal rows, some of them with different labels
+        return np.round(Blobs.X[:, :4] / 2 + rng.normal(size=(len(Blobs.X), 4))), list(Blobs.y)
     return (Blobs.X + 3 * rng.normal(size=Blobs.X.shape)).astype(np.float32), list(Blobs.y)
 
 
@@ -46,7 +48,7 @@ def check_same(first, second, names):
     return [names_of.index(name) for name in second.category_names_]
 
 
-samples = pytest.mark.parametrize("sample", ["digits", "blobs"])
+samples = pytest.mark.parametrize("sample", ["digits", "blobs", "ties"])
 seeds = pytest.mark.parametrize("seed", [0, 1])
 
 

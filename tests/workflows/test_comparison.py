@@ -40,6 +40,15 @@ def test_another_seed_sets_other_classes_aside():
     assert len({tuple(set_aside(y, seed).rows) for seed in range(4)}) == 4
 
 
+@pytest.mark.parametrize("whole_classes", [True, False])
+def test_names_do_not_decide_what_is_set_aside(whole_classes):
+    y = labels_of(12)
+    names = np.random.default_rng(0).permutation(12)
+    renamed = objects([name and f"class {names[int(name[6:])]}" for name in y])
+    first, second = (set_aside(labels, 3, whole_classes=whole_classes) for labels in (y, renamed))
+    np.testing.assert_array_equal(first.rows, second.rows)
+
+
 @pytest.mark.parametrize(("n_known", "whole_classes"), [(1, True), (2, True), (9, False)])
 def test_with_few_classes_some_labels_of_each_are_set_aside(n_known, whole_classes):
     y = labels_of(n_known)

@@ -12,6 +12,7 @@ import numpy as np
 
 from newfound.arrays import Doubles, Floats, Ints, LabelsLike
 from newfound.labels import UNLABELLED, encode_labels
+from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.projection import Projection, unit_rows, within_class_whitening
 from newfound.mixture.rows import content_order, nearest_centre, row_blocks, row_keys
 
@@ -43,9 +44,10 @@ def label_accuracy(projection: Projection, X: Floats, y: LabelsLike) -> float | 
         Mean over classes of the share of their rows that is right, from 0 to 1. None if fewer than
         two classes have two labels.
     """
-    codes = encode_labels(y, len(X)).codes
+    partial, keys = encode_labels(y, len(X)), row_keys(X)
+    codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
     rows = np.flatnonzero(codes != UNLABELLED)
-    order = rows[content_order(row_keys(X[rows]), codes[rows])][:_MAX_ROWS]
+    order = rows[content_order(keys[rows], codes[rows])][:_MAX_ROWS]
     codes = _numbered_by_appearance(codes[order])
     coordinates = _coordinates(projection, X, order)
     # The k-th row of each class is hidden in fold k mod 5; the only row of a class never is.

@@ -59,7 +59,7 @@ def set_aside(y: Any, seed: int, *, whole_classes: bool = True) -> SetAside:
     y : array-like of shape (n,)
         Partial labels.
     seed : int
-        Seed of the draw.
+        Seed of the draw. The names of the classes do not matter.
     whole_classes : bool, default=True
         Whether whole classes may be set aside: a fifth of the known ones, at least two if there
         are five or more. With fewer than three known classes, a fifth of the labels of each class
@@ -76,7 +76,9 @@ def set_aside(y: Any, seed: int, *, whole_classes: bool = True) -> SetAside:
         least = 2 if n_known >= _FEWEST_FOR_TWO else 1
         n_classes = min(_MOST, max(least, round(_SHARE * n_known)))
     if n_classes:
-        chosen = np.random.default_rng([seed, n_known]).permutation(n_known)[:n_classes]
+        first_rows = np.unique(partial.codes[partial.is_labelled], return_index=True)[1]
+        drawn = np.random.default_rng([seed, n_known]).permutation(n_known)[:n_classes]
+        chosen = np.argsort(first_rows)[drawn]  # in the order of the rows, not of the names
         rows = np.isin(partial.codes, chosen)
     else:
         rows = hold_out(partial.codes, _SHARE, seed)

@@ -23,7 +23,8 @@ from sklearn.utils import check_random_state
 from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED, encode_labels
-from newfound.mixture.rows import row_keys
+from newfound.mixture.class_order import ClassOrder
+from newfound.mixture.rows import content_order, row_keys
 
 #: Share of the known classes, and of the labels of the others, that are hidden in a draw. Hiding
 #: more makes the task harder than the real one, and confidences too low.
@@ -116,7 +117,7 @@ def calibrate_confidence(
     n_jobs : int, optional
         Number of draws that run in parallel, as in joblib.
     random_state : int, RandomState or None, default=None
-        Seed of the draws. They depend on what rows hold, not on their order.
+        Seed of the draws. They depend on what rows hold, not on their order or on names.
     progress : callable, optional
         Called after each draw as ``progress(done, total)``.
 
@@ -126,14 +127,16 @@ def calibrate_confidence(
         None with fewer than 4 known classes.
     """
     X = np.asarray(X)
-    codes = encode_labels(y, len(X)).codes
-    if int(codes.max()) + 1 < MIN_CLASSES:
+    partial = encode_labels(y, len(X))
+    if partial.n_known < MIN_CLASSES:
         return None
     keys = row_keys(X)
+    codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
+    order = content_order(keys, codes)
     settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None, count=None)
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     draws = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_check_once)(settings, X, codes, keys, int(seed)) for seed in seeds
+        delayed(_check_once)(settings, X, codes, order, int(seed)) for seed in seeds
     )
     checked = []
     for result in draws:
@@ -173,34 +176,31 @@ def fit_map(probability: Doubles, is_right: Bools, weights: Doubles) -> Confiden
 
 
 def _check_once(
-    settings: ProbabilisticFinder, X: Floats, codes: Ints, keys: Any, seed: int
+    settings: ProbabilisticFinder, X: Floats, codes: Ints, order: Ints, seed: int
 ) -> _Checked:
     """Hide classes and labels, fit again, and look at the rows with a hidden label."""
     rng = np.random.default_rng(seed)
-    hidden = _draw_classes(codes, keys, rng)
+    hidden = _draw_classes(codes, rng)
     was_class_hidden = np.isin(codes, hidden)
     drawn = np.empty(len(codes))
-    drawn[np.argsort(keys, kind="stable")] = rng.random(len(codes))
+    drawn[order] = rng.random(len(codes))
     is_label_hidden = (codes != UNLABELLED) & (was_class_hidden | (drawn < SHARE_HIDDEN))
     visible = np.where(is_label_hidden, UNLABELLED, codes)
     with warnings.catch_warnings():
         # Classes were hidden on purpose: there is nothing that a person could do about it.
         warnings.simplefilter("ignore", DiscoveryWarning)
         mixture = clone(settings).set_params(random_state=seed).fit(X, visible)
-    rows = np.flatnonzero(is_label_hidden)
+    rows = order[is_label_hidden[order]]
     labels = mixture.labels_[rows]
     component = _component_of(mixture, codes, hidden)
     probability = mixture.predict_proba(X[rows])[np.arange(len(rows)), labels]
     return _Checked(probability, component[codes[rows]] == labels, was_class_hidden[rows])
 
 
-def _draw_classes(codes: Ints, keys: Any, rng: np.random.Generator) -> Ints:
-    """Draw known classes. They are put in an order by what their rows hold, not by name."""
+def _draw_classes(codes: Ints, rng: np.random.Generator) -> Ints:
+    """Draw known classes, which are numbered by content."""
     n_known = int(codes.max()) + 1
-    smallest = np.array([keys[codes == code].min() for code in range(n_known)])
-    order = np.argsort(smallest, kind="stable")
-    n_hidden = max(1, round(SHARE_HIDDEN * n_known))
-    return order[rng.permutation(n_known)[:n_hidden]]
+    return rng.permutation(n_known)[: max(1, round(SHARE_HIDDEN * n_known))]
 
 
 def _component_of(mixture: ProbabilisticFinder, codes: Ints, hidden: Ints) -> Ints:

@@ -191,7 +191,7 @@ def _fit(settings: CategoryFinder, X: Floats, y: Ints, seed: int) -> CategoryFin
 
 
 def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
-    """Draw half of the known classes."""
+    """Draw half of the known classes, which are numbered by content."""
     n_known = int(codes.max()) + 1
     return rng.permutation(n_known)[: n_known // 2]
 
