@@ -132,7 +132,7 @@ def _plain_texts(column: Any) -> npt.NDArray[np.object_]:
 def damaged(path: Path, error: object) -> InputError:
     """The error for a file of a run folder that cannot be read."""
     return InputError(
-        f"{path} is missing or damaged ({error}). Run newfound discover again, into a new folder."
+        f"{path} is missing or damaged ({error}). Run newfound again, into a new folder."
     )
 
 
