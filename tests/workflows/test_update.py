@@ -183,6 +183,23 @@ def test_after_an_update_the_first_command_is_refused(blob_run):
         discover(Blobs.without(8), out=out)
 
 
+def test_folders_of_which_nothing_can_be_used_are_named(finished, tmp_path):
+    Digits.write(tmp_path / "more", range(N, N + 5))
+    for name, content in {"owl/IMG_1.CR2": b"raw", "hawk/broken.png": b"no picture"}.items():
+        (tmp_path / "more" / name).parent.mkdir()
+        (tmp_path / "more" / name).write_bytes(content)
+    result, _ = update(finished[1], tmp_path / "more", out=tmp_path / "next")
+    warned = [text for text in result.record.warnings if "skipped.csv" in text]
+    assert warned == [
+        "1 folder has no file that could be used, and no part in the result: owl. skipped.csv has "
+        "the reasons.",
+        "1 class lost all labelled items, because none of them could be read: hawk. skipped.csv "
+        "has the reasons.",
+    ]
+    skipped = pd.read_csv(tmp_path / "next" / "skipped.csv")["path"].tolist()
+    assert {"owl/IMG_1.CR2", "hawk/broken.png"} <= set(skipped)
+
+
 def test_an_update_keeps_the_least_confidence_or_takes_another(marked, tmp_path):
     _, run = marked
     more = collection_of(Digits.X[N:350], [None] * 50, [f"more {i}" for i in range(50)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from newfound.data.collection import Collection, check_discoverable
 from newfound.errors import InputError, require
@@ -15,7 +15,7 @@ from newfound.result.record import Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
-from newfound.workflows.encoding import EncodedItems, encode_items, with_absolute_path
+from newfound.workflows.encoding import encode_items, with_absolute_path
 from newfound.workflows.finished import finished_result
 from newfound.workflows.fitting import facts_of, fit_mixture
 from newfound.workflows.job import Job
@@ -144,7 +144,8 @@ def _discover_on_frozen_features(
     with _run_folder(out, collection, job) as folder:
         items = encode_items(collection, encoder, folder and folder / "cache", job)
         fitted = fit_mixture(items, job)
-        line = _command_line(source, labels, out, items, job)
+        name = items.encoder["name"] if items.collection.kind == "pictures" else None
+        line = _command_line(source, job=job, labels=labels, out=out, encoder=name)
         facts = facts_of(job, fitted, items, request, ("discover", line))
         result = result_from(
             items.collection, items.features, fitted.mixture, facts, encoder=items.encoder
@@ -158,7 +159,7 @@ def _discover_by_training(
     source: Source,
     labels: Path | str | None,
     out: Path | str | None,
-    network: tuple[Settings | None, str, bool],
+    ask: tuple[Settings | None, str, bool],
     job: Job,
 ) -> Result:
     """Train a network and find the categories with it."""
@@ -170,26 +171,23 @@ def _discover_by_training(
     )
     from newfound.workflows.training_plan import encoder_of, plan_training
 
-    settings, encoder, quick = network
+    settings, encoder, quick = ask
     collection = read_for(job, source, labels)
     check_pictures(collection)
     plan = plan_training(settings, encoder, job, quick=quick)
+    network = encoder_of(plan.network)
     if not awaits_training(out):
         stored = finished_result(out, collection, training_request(plan, job), job, "discover")
         if stored is not None:
             return stored
     if settings is None:
         words = ["--train", *(["--quick"] if quick else [])]
-        line = command_line(
-            "discover", source, *words, *([] if job.rehearse else ["--no-rehearse"]),
-            labels=labels, out=out, encoder=encoder_of(plan.network),
-            n_categories=job.n_categories, min_confidence=job.min_confidence, seed=job.seed,
-        )  # fmt: skip
+        line = _command_line(source, *words, job=job, labels=labels, out=out, encoder=network)
     else:
         # `newfound discover` has no options for these settings, so the command recorded is the
         # equivalent `newfound train`.
         line = train_command(source, labels, plan, None, min_confidence=job.min_confidence)
-    if encoder_of(plan.network) is None:  # random weights: there is nothing to compare with
+    if network is None:  # random weights: there is nothing to compare with
         return train_and_discover(collection, plan, out, job, ("discover", line))
     return discover_by_training(collection, Ask(plan, ("discover", line), quick), out, job)
 
@@ -207,22 +205,14 @@ def _run_folder(out: Path | str | None, collection: Collection, job: Job) -> Ite
         yield folder
 
 
-def _command_line(
-    source: Source,
-    labels: Path | str | None,
-    out: Path | str | None,
-    items: EncodedItems,
-    job: Job,
-) -> str | None:
+def _command_line(source: Source, *words: str, job: Job, **options: Any) -> str | None:
     """The command that repeats the run, with the encoder that "auto" chose."""
-    is_pictures = items.collection.kind == "pictures"
     return command_line(
         "discover",
         source,
+        *words,
         *([] if job.rehearse else ["--no-rehearse"]),
-        labels=labels,
-        out=out,
-        encoder=items.encoder["name"] if is_pictures else None,
+        **options,
         n_categories=job.n_categories,
         min_confidence=job.min_confidence,
         seed=job.seed,

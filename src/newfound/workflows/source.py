@@ -45,10 +45,16 @@ def read_features(source: Path | str, labels: Path | str | None) -> Collection:
 
 
 def read_for(job: Job, source: Source, labels: Path | str | None) -> Collection:
-    """Read the source of a run, take the time, and warn of folders of which nothing is used."""
+    """Read the source of a run, and note its fingerprints."""
+    collection = read_and_warn(job, source, labels)
+    job.data, job.content = fingerprint(collection), content_fingerprint(collection)
+    return collection
+
+
+def read_and_warn(job: Job, source: Source, labels: Path | str | None) -> Collection:
+    """Read a source, take the time, and warn of folders of which nothing is used."""
     with job.timed("read"):
         collection = read_source(source, labels)
-    job.data, job.content = fingerprint(collection), content_fingerprint(collection)
     unused = folders_without_pictures(collection)
     if unused:
         folders = plural(len(unused), "folder has", "folders have")

@@ -22,7 +22,7 @@ from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of
 from newfound.workflows.job import Job
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
 from newfound.workflows.rerun import command_line
-from newfound.workflows.source import Source, check_outside, fingerprint, read_source
+from newfound.workflows.source import Source, check_outside, fingerprint, read_and_warn
 
 
 def update(
@@ -67,31 +67,35 @@ def update(
         if out is None:
             locks.enter_context(reopen_run(run))
         old = read_result(run)
-        was_rehearsed = old.record.rehearsal is not None
-        if min_confidence is None:
-            min_confidence = old.record.settings.min_confidence
-        job = Job(
-            old.record.seed or 0,
-            rehearse=was_rehearsed,
-            progress=progress or no_progress,
-            min_confidence=min_confidence,
-        )
-        job.check()
-        with job.timed("read"):
-            collection = read_source(more, labels)
+        job = _job_like(old, min_confidence, progress)
+        collection = read_and_warn(job, more, labels)
         merged = merge_items(old, encode_like(old, run, collection, job))
         check_discoverable(merged.collection)
         data = fingerprint(merged.collection)
         if out is not None:
             check_outside(target, merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
-        line = _command_line(run, more, labels=labels, out=out, min_confidence=min_confidence)
+        options = {"labels": labels, "out": out, "min_confidence": job.min_confidence}
+        line = _command_line(run, more, **options)
         result = _updated_result(old, merged, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
         write_result(result, target, changes=changes.as_dict())
         record_start(target, command="update", data=data)
     return result, changes
+
+
+def _job_like(old: Result, min_confidence: float | None, progress: Progress | None) -> Job:
+    """A job with the settings of the old run, checked."""
+    record = old.record
+    job = Job(
+        record.seed or 0,
+        rehearse=record.rehearsal is not None,
+        progress=progress or no_progress,
+        min_confidence=record.settings.min_confidence if min_confidence is None else min_confidence,
+    )
+    job.check()
+    return job
 
 
 def _updated_result(old: Result, merged: MergedItems, job: Job, line: str | None) -> Result:
