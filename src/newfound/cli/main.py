@@ -21,16 +21,22 @@ from newfound.cli.answers import (
 from newfound.cli.options import (
     Commands,
     Device,
+    Encoder,
+    Items,
     Labels,
     Link,
     MinConfidence,
     More,
+    NCategories,
     Out,
     Overwrite,
     Pictures,
+    Quick,
     Redo,
+    Rehearse,
     Run,
     Seed,
+    Train,
     chosen_settings,
     clear_errors,
     noted_warnings,
@@ -152,39 +158,14 @@ def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: A
 
 @app.command()
 def discover(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            help="A folder of pictures, or a file of features (.npz, .npy, .parquet) or texts "
-            "(.csv)."
-        ),
-    ],
+    source: Items,
     labels: Labels = None,
     out: Out = Path("run"),
-    encoder: Annotated[
-        str,
-        typer.Option(
-            help="What to encode pictures with: a timm name, NAME=FILE, efficientnet-lite0, or "
-            "pixels. auto takes the best that is available."
-        ),
-    ] = "auto",
-    n_categories: Annotated[
-        int | None,
-        typer.Option(help="Number of known and new categories together, if you know it."),
-    ] = None,
-    train: Annotated[
-        bool,
-        typer.Option(
-            "--train", help="Train the network too; the result before training is kept if better."
-        ),
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="With --train: train for minutes, not hours.")
-    ] = False,
-    rehearse: Annotated[
-        bool,
-        typer.Option(help="Hide some known classes to see how far the number can be trusted."),
-    ] = True,
+    encoder: Encoder = "auto",
+    n_categories: NCategories = None,
+    train: Train = False,
+    quick: Quick = False,
+    rehearse: Rehearse = True,
     min_confidence: MinConfidence = None,
     seed: Seed = 0,
     device: Device = None,
@@ -224,7 +205,7 @@ def embed(
         Path, typer.Option(help="The .npz file to write, with the arrays X, y and ids.")
     ] = Path("features.npz"),
     labels: Labels = None,
-    encoder: Annotated[str, typer.Option(help="As for discover.")] = "auto",
+    encoder: Encoder = "auto",
     device: Device = None,
     overwrite: Overwrite = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Options that several commands share, one option for every setting, and how errors look."""
+"""Options of the commands, one option for every setting, and how errors look."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ from newfound.deep.settings import Settings
 from newfound.errors import ExportWarning, InputError, MissingExtraError
 from newfound.workflows.processes import is_first_process
 
+Items = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder of pictures, or a file of features (.npz, .npy, .parquet) or texts (.csv)."
+    ),
+]
 Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
 Labels = Annotated[
     Path | None,
@@ -25,6 +31,26 @@ Labels = Annotated[
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+Encoder = Annotated[
+    str,
+    typer.Option(
+        help="What to encode pictures with: a timm name, NAME=FILE, efficientnet-lite0, or "
+        "pixels. auto takes the best that is available."
+    ),
+]
+NCategories = Annotated[
+    int | None, typer.Option(help="Number of known and new categories together, if you know it.")
+]
+Train = Annotated[
+    bool,
+    typer.Option(
+        "--train", help="Train the network too; the result before training is kept if better."
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="With --train: train for minutes, not hours.")]
+Rehearse = Annotated[
+    bool, typer.Option(help="Hide some known classes to see how far the number can be trusted.")
+]
 MinConfidence = Annotated[
     float | None,
     typer.Option(
