@@ -99,7 +99,7 @@ def test_doubtful_categories_come_first_in_a_section_of_their_own(page_of, resul
         for element, inside in zip(page.elements, page.inside, strict=True)
         if element["tag"] == "a" and "look-head" in inside
     ]
-    assert linked == ["#c-4", "#c-2"]  # mixed, unsure; a known one with one sign is not listed
+    assert linked == ["#c-4", "#c-2"]  # mixed, doubtful; a known one with one sign is not listed
     text = " ".join(page.text().split())
     assert "1 of 3 new categories are clear." in text
     assert "Two or more: mixed , which means" in text  # the rule, in words

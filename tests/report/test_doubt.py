@@ -43,7 +43,7 @@ def test_a_sign_is_weak_if_nearly_all_known_categories_are_better(found):
     stability = np.array([0.7, 0.8, 0.8, 0.9, 0.9, 1, 0.76, 0.6, 1, np.nan])
     confidence = np.array([0.8, 0.9, 0.9, 0.9, 1, 1, 1, 0.5, 0.84, 0.99])
     judged = judge_categories(with_profiles(found, stability=stability, mean_confidence=confidence))
-    assert judged.words[6:] == ("clear", "mixed", "unsure", "clear")
+    assert judged.words[6:] == ("clear", "mixed", "doubtful", "clear")
     assert judged.weak[7] == ("stability", "confidence")
     assert judged.weak[8] == ("confidence",)
 
@@ -82,7 +82,7 @@ def test_few_known_categories_are_no_measure(result_of):
         stability=np.array([0.5, 1, 0.8, 0.7]),
         mean_confidence=np.ones(4),
     )
-    assert judge_categories(result).words == ("unsure", "clear", "clear", "unsure")
+    assert judge_categories(result).words == ("doubtful", "clear", "clear", "doubtful")
     V = result.V.copy()
     V[60:] = V[40:60] + 0.1
     (pair,) = judge_categories(replace(result, V=V)).pairs

@@ -369,6 +369,7 @@ def test_unsure_items_have_a_mark(page_of, result_of, picture_paths):
         marks = result.is_unsure
         assert 0 < marks.sum() < len(marks)
         assert result.unsure in page.text()
+        assert bool(page.find(id="map")) == ("Rings are unsure" in page.text())
         data = page.data()
         by_id = dict(zip(result.collection.ids, marks.astype(int).tolist(), strict=True))
         assert data["unsure"] == [by_id[name] for name in data["id"]]
@@ -387,6 +388,7 @@ def test_unsure_items_have_a_mark(page_of, result_of, picture_paths):
 def test_without_a_least_confidence_nothing_is_marked(page_of, result_of):
     page = page_of(result_of())
     assert "A question mark marks them" not in page.text()
+    assert "Rings are unsure" not in page.text()
     assert "is_unsure" not in page.text()
     assert not [element for element in page.with_class("unsure") if "data-item" in element]
     assert not any(page.data()["unsure"])

@@ -35,7 +35,7 @@ class Card:
         Its share of all items.
     stability, confidence : float or None
         From 0 to 1; None if unknown.
-    word : {"clear", "unsure", "mixed"}
+    word : {"clear", "doubtful", "mixed"}
         How far to trust the category.
     weak : list of str
         Why it is not clear, in words.
@@ -103,7 +103,7 @@ def make_cards(items: Items, judgement: Judgement) -> list[Card]:
     return sorted(cards, key=lambda card: (card.kind != "novel", -card.size, card.code))
 
 
-def doubtful_cards(cards: Sequence[Card]) -> list[Card]:
+def cards_to_check(cards: Sequence[Card]) -> list[Card]:
     """The cards to look at: new categories that are not clear, and known ones that are mixed.
 
     Parameters

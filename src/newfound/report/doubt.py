@@ -3,12 +3,12 @@
 Both rules take the known categories of the run as their measure, because what is usual depends on
 the features and on the collection. They were chosen on 13 runs on 40 species of birds (24 known;
 seven of the runs were asked for too many or too few categories). There, new categories called clear
-were 89 % of one species on average, unsure ones 79 %, mixed ones 54 %. Of the 21 pairs suggested
+were 89 % of one species on average, doubtful ones 79 %, mixed ones 54 %. Of the 21 pairs suggested
 for a merge, 8 were the same species; in 12 of the other 13, one of the two was mixed. The level for
 pairs, 5 %, is one of six that were tried, and the run of docs/gallery.md had a part in the choice:
 at 10 %, 7 of 12 pairs were right, but that run had none. So these figures flatter the rules. On
-three runs on texts, which had no part in any choice, clear ones were 96 % of one class, unsure ones
-92 %, mixed ones 83 % (4 categories only), and no pair was suggested, so pairs are not checked.
+three runs on texts, which had no part in any choice, clear ones were 96 % of one class, doubtful
+ones 92 %, mixed ones 83 % (4 categories only), and no pair was suggested, so pairs are not checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from newfound.mixture.rows import squared_distances
 if TYPE_CHECKING:
     from newfound.result.result import Result
 
-Word = Literal["clear", "unsure", "mixed"]
+Word = Literal["clear", "doubtful", "mixed"]
 
 #: A sign is weak if it is lower than in this share of the known categories, and lower than `_GOOD`.
 _WEAK_SHARE = 0.1
@@ -83,8 +83,8 @@ class Judgement:
 
     Attributes
     ----------
-    words : tuple of {"clear", "unsure", "mixed"}
-        A word for each category: clear without a weak sign, unsure with one, mixed with more.
+    words : tuple of {"clear", "doubtful", "mixed"}
+        A word for each category: clear without a weak sign, doubtful with one, mixed with more.
     weak : tuple of tuple of str
         The weak signs of each category, keys of `SIGNS`.
     pairs : tuple of Pair
@@ -128,7 +128,7 @@ def judge_categories(result: Result) -> Judgement:
 
 
 def _word(n_weak: int) -> Word:
-    return "clear" if n_weak == 0 else "unsure" if n_weak == 1 else "mixed"
+    return "clear" if n_weak == 0 else "doubtful" if n_weak == 1 else "mixed"
 
 
 def _weak(name: str, values: Doubles, n_known: int) -> Bools:

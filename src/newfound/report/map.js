@@ -66,17 +66,20 @@ const drawPoints = () => {
   const radius = Math.min(6, (n > 6000 ? 1.5 : 2) * crowd ** 0.5 * zoom ** 0.45);
   const visible = [];
   for (const c of order) {
-    pen.beginPath();
+    const discs = new Path2D(), rings = new Path2D();
     for (const i of rowsOf[c]) {
       const [x, y] = onScreen(i);
       if (!isOn(i) || x < -20 || y < -20 || x > width + 20 || y > height + 20) continue;
       visible.push(i);
-      pen.moveTo(x + radius, y);
-      pen.arc(x, y, radius, 0, 7);
+      const path = data.unsure[i] ? rings : discs;
+      path.moveTo(x + radius, y);
+      path.arc(x, y, radius, 0, 7);
     }
     pen.globalAlpha = spot >= 0 && spot !== c ? 0.08 : 0.85;
-    pen.fillStyle = colour(c);
-    pen.fill();
+    pen.fillStyle = pen.strokeStyle = colour(c);
+    pen.lineWidth = Math.max(1, 0.4 * radius);
+    pen.fill(discs);
+    pen.stroke(rings);
   }
   pen.globalAlpha = 1;
   return visible;
@@ -94,6 +97,18 @@ const sheetImage = (sheet) => {
   }
   return sheets.get(sheet);
 };
+const drawMark = (x, y) => {
+  const css = getComputedStyle(document.body);
+  pen.beginPath();
+  pen.arc(x, y, 7, 0, 7);
+  pen.fillStyle = css.getPropertyValue("--ink");
+  pen.fill();
+  pen.font = `700 11px ${css.fontFamily}`;
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillStyle = css.getPropertyValue("--paper");
+  pen.fillText("?", x, y);
+};
 const drawTiles = (visible) => {
   const side = Math.max(26, Math.min(64, 16 * zoom ** 0.6));
   for (const i of visible) {
@@ -106,6 +121,7 @@ const drawTiles = (visible) => {
     pen.fillStyle = colour(data.category[i]);
     pen.fillRect(x - side / 2 - 2, y - side / 2 - 2, side + 4, side + 4);
     pen.drawImage(image, at.column * s, at.row * s, s, s, x - side / 2, y - side / 2, side, side);
+    if (data.unsure[i]) drawMark(x + side / 2 - 5, y - side / 2 + 5);
   }
 };
 // How many points are in each square of the screen: a name is put where few of them are.
@@ -229,7 +245,7 @@ const hover = (i, pinned) => {
     const name = make("b");
     name.append(make("bdi", "", category(i).name));
     const said = data.text ? data.text[i].slice(0, 140) : data.id[i];
-    const how = data.labelled[i] ? "labelled" : `confidence ${data.confidence[i]} %`;
+    const how = data.labelled[i] ? "labelled" : `confidence ${confidence(i)}`;
     tip.append(name, make("bdi", data.text ? "" : "id", said), make("p", "hint", how));
     const [x, y] = onScreen(i);
     const { offsetWidth: w, offsetHeight: h } = tip;

@@ -24,7 +24,7 @@ from newfound.errors import require
 from newfound.files import write_atomically
 from newfound.progress import StepProgress
 from newfound.report.audit import DuplicatePair, Suspect, audit_labels, find_duplicates
-from newfound.report.cards import Card, doubtful_cards, featured_rows, make_cards
+from newfound.report.cards import Card, cards_to_check, featured_rows, make_cards
 from newfound.report.charts import (
     balance_sentence,
     confidence_bins,
@@ -50,7 +50,7 @@ MAX_SKIPPED = 500
 MAX_MOSAIC = 35
 MAX_QUOTES = 12
 MAX_PAIRS = 12
-MAX_DOUBTFUL = 12
+MAX_TO_CHECK = 12
 
 #: JavaScript once took the last two for line ends; the others have a meaning in HTML.
 _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -205,14 +205,14 @@ def _answer(result: Result, items: Items) -> dict[str, Any]:
 def _look(judgement: Judgement, cards: Sequence[Card]) -> dict[str, Any]:
     """Categories to look at first: pairs that may be one, and those that are not clear."""
     card_of = {card.code: card for card in cards}
-    doubtful = doubtful_cards(cards)
+    to_check = cards_to_check(cards)
     return {
         "pairs": [
             (card_of[pair.first], card_of[pair.second]) for pair in judgement.pairs[:MAX_PAIRS]
         ],
         "n_pairs": len(judgement.pairs),
-        "doubtful": doubtful[:MAX_DOUBTFUL],
-        "n_doubtful": len(doubtful),
+        "to_check": to_check[:MAX_TO_CHECK],
+        "n_to_check": len(to_check),
         "n_clear": sum(card.word == "clear" for card in cards if card.kind == "novel"),
     }
 

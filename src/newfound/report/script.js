@@ -13,6 +13,7 @@ const make = (name, classes = "", text = "") => {
   return element;
 };
 const category = (i) => data.categories[data.category[i]];
+const confidence = (i) => `${data.confidence[i]} %${data.unsure[i] ? " (unsure)" : ""}`;
 const listen = (elements, type, act) => elements.forEach((e) => e.addEventListener(type, act));
 
 // ------------------------------------------------------------------ thumbnails
@@ -81,7 +82,7 @@ const view = (i) => {
   const kind = category(i).kind === "novel" ? "new" : "known";
   fact(list, "Category", `${category(i).name} (${kind})`);
   fact(list, "Label", data.labelled[i] ? "given" : "none");
-  fact(list, "Confidence", `${data.confidence[i]} %${data.unsure[i] ? " (unsure)" : ""}`);
+  fact(list, "Confidence", confidence(i));
   if (data.runner[i] >= 0) fact(list, "Runner-up", data.categories[data.runner[i]].name);
   fact(list, "Outlier score", (data.outlier[i] / 100).toFixed(2));
   body.append(id, list);
