@@ -6,6 +6,22 @@ from sklearn.datasets import load_digits
 
 from newfound.data.collection import Collection
 
+#: Settings of a training of a second or two, on digits.
+SMALL_TRAINING = {
+    "model": "test_resnet",
+    "weights": "random",
+    "image_size": 8,
+    "crop_min": 1.0,
+    "crop_max": 1.0,
+    "epochs": 2,
+    "n_labelled_per_batch": 16,
+    "n_unlabelled_per_batch": 16,
+    "learning_rate": 0.05,
+    "warmup_epochs": 1,
+    "n_directions": 8,
+    "rehearse": False,
+}
+
 
 def objects(values):
     column = np.empty(len(values), dtype=object)

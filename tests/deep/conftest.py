@@ -1,11 +1,15 @@
-"""What the tests of the deep loop share: one thread, and pictures of digits."""
+"""What the tests of the deep loop share: one thread, pictures of digits, and a run on them."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from trainer_runs import Notes, run
+
+from newfound.deep import estep, partial_epoch
 
 # the last bits of a sum depend on the number of threads
 torch.set_num_threads(1)
@@ -36,3 +40,24 @@ def photographs():
     noise = rng.integers(0, 256, size=(3, 3, 16, 16))
     slopes = np.linspace(0, 200, 16)[:, None] * rng.random((3, 3, 1, 16)) + 30
     return torch.from_numpy(np.concatenate([noise, slopes]).astype(np.uint8))
+
+
+@pytest.fixture(scope="session")
+def undisturbed(digits, tmp_path_factory):
+    """A run of three epochs from beginning to end, with its folder and what was heard of it."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    notes = Notes()
+    return run(digits, folder, listener=notes), folder, notes.heard
+
+
+@pytest.fixture
+def alike_sizes(monkeypatch):
+    """Labels are taken to speak for categories of like sizes."""
+    monkeypatch.setattr(estep, "sizes_are_alike", lambda *given: True)
+
+
+@pytest.fixture
+def saving_within_epochs(monkeypatch):
+    """A checkpoint after every step of the optimiser."""
+    monkeypatch.setattr(partial_epoch, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(partial_epoch, "SAVE_SHARE", math.inf)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from samples import SMALL_TRAINING
 
 from newfound.deep import GPC, Settings
 from newfound.deep.gpc import as_pixels, stored_size
@@ -11,21 +12,7 @@ from newfound.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
-SMALL = Settings(
-    model="test_resnet",
-    weights="random",
-    image_size=8,
-    crop_min=1.0,
-    crop_max=1.0,
-    epochs=2,
-    n_labelled_per_batch=16,
-    n_unlabelled_per_batch=16,
-    learning_rate=0.05,
-    warmup_epochs=1,
-    projection_head=False,
-    n_directions=8,
-    rehearse=False,
-)
+SMALL = Settings(**SMALL_TRAINING, projection_head=False)
 NAMES = ["zebra", "yak", "cat", "bee", "ant"]
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from samples import SMALL_TRAINING
 
 from newfound.deep.checkpoint import BEST, LAST, load_checkpoint
 from newfound.deep.settings import Settings
@@ -11,19 +12,7 @@ from newfound.deep.trainer import train
 
 pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
-SMALL = {
-    "model": "test_resnet",
-    "weights": "random",
-    "image_size": 8,
-    "crop_min": 1.0,
-    "crop_max": 1.0,
-    "epochs": 2,
-    "n_labelled_per_batch": 16,
-    "n_unlabelled_per_batch": 16,
-    "warmup_epochs": 0,
-    "n_directions": 8,
-    "rehearse": False,
-}
+SMALL = {**SMALL_TRAINING, "warmup_epochs": 0}
 
 
 @pytest.mark.parametrize("selection", ["validation", "last"])

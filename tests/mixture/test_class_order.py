@@ -25,7 +25,8 @@ def data_of(sample):
         return Digits.X[:300], list(Digits.y[:300])
     rng = np.random.default_rng(5)
     if sample == "ties":  # many equal rows, some of them with different labels
-        return np.round(Blobs.X[:, :4] / 2 + rng.normal(size=(len(Blobs.X), 4))), list(Blobs.y)
+        noise = rng.normal(size=(len(Blobs.X), 4))
+        return np.round(Blobs.X[:, :4] / 5 + 0.5 * noise), list(Blobs.y)
     return (Blobs.X + 3 * rng.normal(size=Blobs.X.shape)).astype(np.float32), list(Blobs.y)
 
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from samples import Digits
+from samples import SMALL_TRAINING, Digits
 
 torch = pytest.importorskip("torch")
 
@@ -18,22 +18,7 @@ torch.set_num_threads(1)
 pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 N = 120
-SMALL = Settings(
-    model="test_resnet",
-    weights="random",
-    image_size=8,
-    crop_min=1.0,
-    crop_max=1.0,
-    epochs=2,
-    n_labelled_per_batch=16,
-    n_unlabelled_per_batch=16,
-    learning_rate=0.05,
-    warmup_epochs=1,
-    n_directions=8,
-    rehearse=False,
-    supervised_weight=0.0,
-    selection="last",
-)
+SMALL = Settings(**SMALL_TRAINING, supervised_weight=0.0, selection="last")
 
 
 @pytest.fixture(scope="module")
