@@ -1,41 +1,60 @@
 """Estimate the number of novel categories, K^n, without clustering (deviation D9).
 
-K^n depends on two quantities: how much of the unlabelled part is novel, and how large a category
-is. Every row gets a score for how near it is to the labelled rows of some known class, in a space
-that is learnt from these rows. Two groups of rows have a known answer. Labelled rows that are held
-out behave like unlabelled rows of known classes. Labelled rows of known classes that are hidden
-for a round behave like rows of novel classes.
+K^n depends on two quantities: how much of the unlabelled part is novel, and how large a novel
+category is.
 
-Let m_K and m_N be the mean scores of these two groups, and m the mean score of the unlabelled
-rows. The share of known rows among the unlabelled ones is (m - m_N) / (m_K - m_N). It gives the
-label rate r, the share of the rows of known classes that is labelled. With N rows, N_l of them
-labelled, in K^l known classes, the known classes have N_l / r rows in all, and
+**How much is novel.** Every row gets a score for how near it is to the labelled rows of some known
+class, in a space that is learnt from these rows. Two groups of rows have a known answer. Labelled
+rows that are held out behave like unlabelled rows of known classes. Labelled rows of known classes
+that are hidden for a round behave like rows of novel classes. Let m_K and m_N be the mean scores of
+these two groups, and m the mean score of the unlabelled rows. The share of known rows among the
+unlabelled ones is (m - m_N) / (m_K - m_N). It gives the label rate r, the share of the rows of
+known classes that is labelled. With N rows, N_l of them labelled, in K^l known classes, the known
+classes have N_l / r rows in all.
 
-    K^n = K^l (N r / N_l - 1).
+**How large novel categories are.** If as large as known ones, on average, there are
+
+    K^n = K^l (N r / N_l - 1)
+
+of them; if 1/3 as large, there are three times as many. `measure_reach` finds the ratio of sizes,
+with an error, and `judge_sizes` combines it with a prior.
 
 Assumptions: labels are missing at random, with one label rate for all known classes. Known and
-novel classes are exchangeable: they lie in the feature space in the same way, and they have the
-same mean size.
+novel classes lie in the feature space in the same way.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
 from sklearn.utils import check_array, check_random_state
 
-from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike, RandomStateLike
-from newfound.errors import InputError
+from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike, RandomStateLike
+from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.class_order import ClassOrder
-from newfound.mixture.counting.hiding import Evidence, gather_evidence
+from newfound.mixture.clustering import default_n_components
+from newfound.mixture.counting.hiding import Affinities, Evidence, gather_evidence
+from newfound.mixture.counting.neighbours import whiten_by_neighbours
+from newfound.mixture.counting.novel_size import Sizes, check_sizes, judge_sizes
 from newfound.mixture.counting.odds import Odds, estimate_odds, find_present, without_absent
+from newfound.mixture.counting.reach import Novelty, Reach, measure_reach
 from newfound.mixture.rows import content_order, row_keys
 
 #: Larger collections are sampled: the label rate needs no more rows than this.
 MAX_ROWS = 20_000
+_N_DIRECTIONS = 256
+#: Quantiles by which the distribution of the odds is represented.
+_N_QUANTILES = 200
+_ONE_LABEL = (
+    "Every known class has a single label, so that none can be held out to see what rows of known "
+    "classes look like: the number of novel categories cannot be estimated. Label a second row of "
+    "some classes."
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +78,15 @@ class CategoryCount:
         K^l, the number of known classes.
     n_absent : int
         Number of known classes that seem to have no unlabelled row.
+    novel_size : float
+        Mean number of rows of a novel category; NaN where K was given.
+    novel_size_interval : tuple of float
+        Lower and upper end of the interval that holds it with the probability `level`.
+    sizes_from : {"data", "prior", "given"}
+        Whether the rows told how large novel categories are; or they did not, and the interval
+        covers whatever is plausible; or it was given.
+    alike : float
+        Probability that novel categories are as large as known ones.
     """
 
     n_novel: float
@@ -68,6 +96,10 @@ class CategoryCount:
     novel_share: float
     n_known: int
     n_absent: int
+    novel_size: float = float("nan")
+    novel_size_interval: tuple[float, float] = (float("nan"), float("nan"))
+    sizes_from: Literal["data", "prior", "given"] = "given"
+    alike: float = 1.0
 
 
 def count_categories(
@@ -75,6 +107,7 @@ def count_categories(
     y: LabelsLike,
     *,
     level: float = 0.9,
+    sizes: Sizes = "unknown",
     random_state: RandomStateLike = None,
 ) -> CategoryCount:
     """Estimate the number of novel categories, in seconds and without clustering.
@@ -90,6 +123,10 @@ def count_categories(
         row is unlabelled.
     level : float, default=0.9
         Probability with which the interval contains K^n.
+    sizes : {"unknown", "alike"} or float, default="unknown"
+        What you know about the sizes of novel categories: nothing, that they are as large as
+        known ones, or the ratio of the mean sizes, novel : known (0.5 if they are half as large).
+        To say it makes the interval narrower; to say it wrongly makes it wrong.
     random_state : int, RandomState or None, default=None
         Seed of the draw of hidden classes. Neither the order of the rows nor the names of the
         classes matter.
@@ -106,11 +143,12 @@ def count_categories(
     """
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1; got {level!r}.")
+    check_sizes(sizes)
     X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
     partial, keys = encode_labels(y, len(X)), row_keys(X)
     codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
     order = content_order(keys, codes)
-    return count_checked(X, codes, order, level=level, random_state=random_state)
+    return count_checked(X, codes, order, level=level, sizes=sizes, random_state=random_state)
 
 
 def count_checked(
@@ -119,6 +157,7 @@ def count_checked(
     order: Ints,
     *,
     level: float = 0.9,
+    sizes: Sizes = "unknown",
     random_state: RandomStateLike = None,
 ) -> CategoryCount:
     """Do the work of `count_categories` on rows that were already checked and sorted.
@@ -131,7 +170,7 @@ def count_checked(
         Known class of each row without gaps, numbered by `ClassOrder`; -1 if unlabelled.
     order : ndarray of int, shape (n,)
         The rows sorted by `content_order`.
-    level, random_state
+    level, sizes, random_state
         As in `count_categories`.
 
     Returns
@@ -149,17 +188,33 @@ def count_checked(
             f"one looks like; y names {n_known}. Label rows of more classes."
         )
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    sizes = np.bincount(codes[is_labelled])
+    n_labels = np.bincount(codes[is_labelled])
     # a sample of rows has random numbers of labels, even if each class was given the same number
-    by_class = len(X) <= MAX_ROWS and _labelled_by_class(sizes)
+    by_class = len(X) <= MAX_ROWS and _labelled_by_class(n_labels)
     if len(X) > MAX_ROWS:
         order = _sample(order, codes, rng)
     codes = codes[order]
-    evidence = gather_evidence(X[order], codes, by_class=by_class, rng=rng)
-    if evidence is None:  # any label rate is possible
-        most = n_known * (len(X) / sizes.sum() - 1)
-        return CategoryCount(0.0, (0.0, most), level, 1.0, 0.0, n_known, 0)
-    return _conclude(evidence, codes, level)
+    V = whiten_by_neighbours(X[order], _N_DIRECTIONS, rng)
+    evidence = gather_evidence(V, codes, by_class=by_class, rng=rng) if V.any() else None
+    if evidence is None:
+        return _count_without_evidence(n_labels, len(X), level)
+    mass = _weigh(evidence, codes)
+    reach = _reach_of(mass, V, codes, rng) if sizes == "unknown" else None
+    return _conclude(mass, reach, sizes, level, len(X) / len(codes))
+
+
+def _count_without_evidence(n_labels: Ints, n_rows: int, level: float) -> CategoryCount:
+    """Any label rate is possible: guess as many novel categories as the mixture starts with."""
+    if n_labels.max() == 1:
+        warnings.warn(_ONE_LABEL, DiscoveryWarning, stacklevel=4)
+    n_known = len(n_labels)
+    most = n_known * (n_rows / int(n_labels.sum()) - 1)
+    guess = min(most, float(default_n_components(n_known) - n_known))
+    unknown = (1.0, float(n_rows))
+    size = (n_rows - int(n_labels.sum())) / max(guess, 1.0)
+    return CategoryCount(
+        guess, (0.0, most), level, 1.0, 0.0, n_known, 0, size, unknown, "prior", 0.5
+    )
 
 
 def _sample(order: Ints, codes: Ints, rng: np.random.Generator) -> Ints:
@@ -181,49 +236,109 @@ def _labelled_by_class(sizes: Ints) -> bool:
     return bool(dispersion < 0.5 * stats.chi2.ppf(0.01, len(sizes) - 1))
 
 
-def _conclude(evidence: Evidence, codes: Ints, level: float) -> CategoryCount:
-    """Turn the evidence into K^n and its interval.
+class _Mass(NamedTuple):
+    """How many of the unlabelled rows are known."""
 
-    The odds have a t distribution around the estimate, cut off where they would be negative.
-    K^n comes from the median of that distribution. If the median says that there are more known
-    rows than unlabelled rows, there is no novel category.
-    """
-    sizes = np.bincount(codes[codes >= 0])
-    n_known, n_unlabelled = len(sizes), int((codes < 0).sum())
+    evidence: Evidence  # of known classes with unlabelled rows
+    odds: Odds
+    odds_error: float
+    present: Bools  # known classes with unlabelled rows
+    n_labels: Ints  # of each of these
+    n_unlabelled: int
+
+    def n_alike(self, odds: Doubles | float) -> Doubles:
+        """K^n if novel classes are as large as known ones."""
+        n_labelled = int(self.n_labels.sum())
+        known = np.minimum(np.asarray(odds) * n_labelled, self.n_unlabelled)
+        n_novel: Doubles = len(self.n_labels) * (self.n_unlabelled - known) / (n_labelled + known)
+        return n_novel
+
+    def quantiles(self, at: Doubles) -> Doubles:
+        """Quantiles of the odds: Student's t around the estimate, cut off at 0."""
+        freedom = max(1, len(self.present) - 1)
+        negative = stats.t.cdf(-self.odds.value / self.odds_error, freedom)
+        places = stats.t.ppf(negative + at * (1 - negative), freedom)
+        found: Doubles = np.maximum(0.0, self.odds.value + self.odds_error * places)
+        return found
+
+
+def _weigh(evidence: Evidence, codes: Ints) -> _Mass:
+    """Estimate the odds, without known classes that have no unlabelled rows."""
+    n_labels = np.bincount(codes[codes >= 0])
+    n_unlabelled = int((codes < 0).sum())
     odds = estimate_odds(evidence, n_unlabelled)
-    present = find_present(evidence, odds, n_known, n_unlabelled)
+    present = find_present(evidence, odds, len(n_labels), n_unlabelled)
     # a class with labels but without unlabelled rows would lower the odds of all others
     if not present.all():
-        evidence = without_absent(evidence, present, sizes)
+        evidence = without_absent(evidence, present, n_labels)
         odds = estimate_odds(evidence, n_unlabelled)
-    sizes = sizes[present]
-    n_labelled = int(sizes.sum())
+    mass = _Mass(evidence, odds, 0.0, present, n_labels[present], n_unlabelled)
+    error = _standard_error(evidence, odds, float(mass.n_alike(max(0.0, odds.value))), n_unlabelled)
+    return mass._replace(odds_error=error)
 
-    def novel_of(value: float) -> float:
-        known = min(value * n_labelled, n_unlabelled)
-        return len(sizes) * (n_unlabelled - known) / (n_labelled + known)
 
-    freedom = max(1, n_known - 1)
-    error = _standard_error(evidence, odds, novel_of(max(0.0, odds.value)), n_unlabelled)
-    negative = float(stats.t.cdf(-odds.value / error, freedom))
-    tails = (0.5, 0.5 + level / 2, 0.5 - level / 2)  # the larger the odds, the fewer are novel
-    median, large, small = (
-        max(0.0, odds.value + error * float(stats.t.ppf(negative + p * (1 - negative), freedom)))
-        for p in tails
+def _reach_of(mass: _Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:
+    """Measure the rows within reach, with absent classes as mere background."""
+    number = np.where(mass.present, np.cumsum(mass.present) - 1, -2)
+    shown = np.where(codes == UNLABELLED, UNLABELLED, number[codes])
+    known, hidden, free = mass.odds.scores
+    novelty = Novelty(
+        _mean_novelty(mass.evidence.unlabelled, free, len(codes)),
+        _mean_novelty(mass.evidence.held_out, known, len(codes)),
+        _mean_novelty(mass.evidence.hidden, hidden, len(codes)),
     )
-    n_novel = novel_of(median)
-    known = min(median * n_labelled, n_unlabelled)
+    odds = float(mass.quantiles(np.array(0.5)))
+    return measure_reach(V, shown, novelty, odds=odds, odds_error=mass.odds_error, rng=rng)
+
+
+def _mean_novelty(group: Affinities, scores: Doubles, n_rows: int) -> Doubles:
+    """Mean over the rounds of how novel each row looked; the mean of all for the others."""
+    times = np.bincount(group.row, minlength=n_rows)
+    sums = np.bincount(group.row, 1 - scores, minlength=n_rows)
+    return np.divide(sums, times, out=np.full(n_rows, float((1 - scores).mean())), where=times > 0)
+
+
+def _conclude(
+    mass: _Mass, reach: Reach | None, sizes: Sizes, level: float, scale: float
+) -> CategoryCount:
+    """Combine the distributions of the odds and of the ratio of sizes.
+
+    `scale` is the number of rows that each row of the sample stands for.
+    """
+    odds = mass.quantiles((np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES)
+    median = float(mass.quantiles(np.array(0.5)))
+    n_labelled = int(mass.n_labels.sum())
+    known = min(median * n_labelled, mass.n_unlabelled)
     rate = n_labelled / (n_labelled + known)
-    size_error = _size_error(sizes, rate, n_novel)
+    n_alike = float(mass.n_alike(median))
+    ratio = judge_sizes(sizes, reach, n_alike, _size_error(mass.n_labels, rate, n_alike))
+    n_novel = mass.n_alike(odds)[:, None] * np.exp(ratio.values)
+    shares = np.broadcast_to(ratio.weights / _N_QUANTILES, n_novel.shape)
+    tails = np.array([0.5, 0.5 - level / 2, 0.5 + level / 2])
+    middle, low, high = _quantiles(n_novel.ravel(), shares.ravel(), tails)
+    known_size = scale * (n_labelled + known) / len(mass.n_labels)
+    novel_sizes = known_size * np.exp(-ratio.values[::-1])
+    size, least, most = _quantiles(novel_sizes, ratio.weights[::-1], tails)
     return CategoryCount(
-        n_novel=n_novel,
-        interval=_widen(n_novel, (novel_of(large), novel_of(small)), size_error, level),
+        n_novel=middle,
+        interval=(low, high),
         level=level,
         label_rate=rate,
-        novel_share=1 - known / n_unlabelled,
-        n_known=n_known,
-        n_absent=int((~present).sum()),
+        novel_share=1 - known / mass.n_unlabelled,
+        n_known=len(mass.present),
+        n_absent=int((~mass.present).sum()),
+        novel_size=size,
+        novel_size_interval=(least, most),
+        sizes_from=ratio.decided_by,
+        alike=ratio.alike,
     )
+
+
+def _quantiles(values: Doubles, weights: Doubles, at: Doubles) -> list[float]:
+    """Quantiles of weighted values."""
+    order = np.argsort(values, kind="stable")
+    shares = np.cumsum(weights[order]) - weights[order] / 2
+    return [float(found) for found in np.interp(at, shares / weights.sum(), values[order])]
 
 
 def _standard_error(evidence: Evidence, odds: Odds, n_novel: float, n_unlabelled: int) -> float:
@@ -252,17 +367,3 @@ def _size_error(sizes: Ints, rate: float, n_novel: float) -> float:
     by_chance = (1 - rate) * mean
     squared_cv = max(0.0, (float(sizes.var(ddof=1)) - by_chance) / mean**2)
     return float(np.sqrt(squared_cv * (1 / len(sizes) + 1 / max(1.0, n_novel))))
-
-
-def _widen(
-    n_novel: float, interval: tuple[float, float], error: float, level: float
-) -> tuple[float, float]:
-    """Add a relative error to an interval; on the logarithmic scale, as K^n is a ratio."""
-    low, high = interval
-    if n_novel <= 0:
-        return 0.0, max(high, 0.0)
-    reach = float(stats.norm.ppf(0.5 + level / 2)) * error
-    high = n_novel * float(np.exp(np.hypot(np.log(max(high / n_novel, 1.0)), reach)))
-    if low > 0:
-        low = n_novel * float(np.exp(-np.hypot(np.log(max(n_novel / low, 1.0)), reach)))
-    return min(low, n_novel), high

@@ -21,17 +21,15 @@ from newfound.mixture.counting.neighbours import (
     nearest_of,
     nearest_rows,
     whiten_by_classes,
-    whiten_by_neighbours,
 )
 from newfound.mixture.projection import unit_rows
 
-#: Parts of the labelled rows; each round holds out one part.
-N_FOLDS = 5
+#: Parts of the labelled rows; each round holds out one part. Fewer if classes have fewer labels.
+_N_FOLDS = 5
 #: Groups of the known classes; each round hides one group.
 N_HIDINGS = 5
-#: How often the folds are drawn.
-N_REPEATS = 3
-_N_DIRECTIONS = 256
+#: Least number of rounds.
+_N_ROUNDS = 15
 #: Nearest rows of a row, found once for all rounds: to search all rows each time is too slow.
 _N_CANDIDATES = 100
 #: Neighbours of a row in the graph of one round, chosen among the candidates.
@@ -49,10 +47,11 @@ class Affinities(NamedTuple):
     affinity: Floats  # (m, 4) to the nearest class that is not hidden: three walks, and its mean
     own: Ints  # (m,) class of the row, -1 if unlabelled
     nearest: Ints  # (m,) the class to which the row is nearest
+    row: Ints  # (m,) index of the row
 
     def select(self, chosen: Bools) -> Affinities:
         """Keep the chosen rows."""
-        return Affinities(self.affinity[chosen], self.own[chosen], self.nearest[chosen])
+        return Affinities(*(values[chosen] for values in self))
 
 
 class Evidence(NamedTuple):
@@ -63,17 +62,19 @@ class Evidence(NamedTuple):
     unlabelled: Affinities
     n_kept: float  # labelled rows of classes that are not hidden, on average over the rounds
     n_hidings: int  # groups in which the classes were hidden
+    n_folds: int  # parts of the labelled rows
+    n_repeats: int  # how often the parts were drawn
 
 
 def gather_evidence(
-    X: Floats, codes: Ints, *, by_class: bool, rng: np.random.Generator
+    V: Floats, codes: Ints, *, by_class: bool, rng: np.random.Generator
 ) -> Evidence | None:
     """Measure how near all rows are to known classes while others are hidden, round by round.
 
     Parameters
     ----------
-    X : ndarray of shape (n, d)
-        Features.
+    V : ndarray of shape (n, q)
+        Rows of unit length, not all of them equal.
     codes : ndarray of int, shape (n,)
         Known classes, -1 where a row is unlabelled; every class has a row.
     by_class : bool
@@ -84,13 +85,17 @@ def gather_evidence(
     Returns
     -------
     Evidence or None
-        None if there is nothing to measure: all rows are equal, or no row could be held out.
+        None if there is nothing to measure, because no row could be held out.
     """
-    V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
-    if not V.any():
+    n_folds = _N_FOLDS
+    if by_class:  # each part then has one label of every class, or nearly so
+        n_folds = min(n_folds, int(np.bincount(codes[codes != UNLABELLED]).min()))
+    if n_folds < 2:
         return None
     candidates, _ = nearest_rows(V, min(_N_CANDIDATES, len(V) - 1))
-    rounds = list(_run_rounds(V, candidates, codes, by_class, rng))
+    n_repeats = -(-_N_ROUNDS // n_folds)
+    draws = _Draws(by_class, n_folds, n_repeats)
+    rounds = list(_run_rounds(V, candidates, codes, draws, rng))
     held_out, hidden, unlabelled = (
         Affinities(*(np.concatenate(parts) for parts in zip(*(r[i] for r in rounds), strict=True)))
         for i in range(3)
@@ -98,47 +103,56 @@ def gather_evidence(
     if len(held_out.own) == 0 or len(hidden.own) == 0:
         return None
     n_kept = float(np.mean([r[3] for r in rounds]))
-    return Evidence(held_out, hidden, unlabelled, n_kept, min(N_HIDINGS, int(codes.max()) + 1))
+    n_hidings = min(N_HIDINGS, int(codes.max()) + 1)
+    return Evidence(held_out, hidden, unlabelled, n_kept, n_hidings, n_folds, n_repeats)
+
+
+class _Draws(NamedTuple):
+    """How labelled rows are held out."""
+
+    by_class: bool
+    n_folds: int
+    n_repeats: int
 
 
 def _run_rounds(
-    V: Floats, candidates: Ints, codes: Ints, by_class: bool, rng: np.random.Generator
+    V: Floats, candidates: Ints, codes: Ints, draws: _Draws, rng: np.random.Generator
 ) -> Iterator[tuple[Affinities, Affinities, Affinities, int]]:
     """Yield held-out, hidden and unlabelled rows and the number of kept labels, for each round."""
     labelled, free = np.flatnonzero(codes != UNLABELLED), np.flatnonzero(codes == UNLABELLED)
     classes, n_known = codes[labelled], int(codes.max()) + 1
     n_groups = min(N_HIDINGS, n_known)
     group = rng.permutation(np.arange(n_known) % n_groups)
-    for number in range(N_REPEATS * N_FOLDS):
-        if number % N_FOLDS == 0:
-            fold = _draw_folds(classes, by_class, rng)
+    for number in range(draws.n_repeats * draws.n_folds):
+        if number % draws.n_folds == 0:
+            fold = _draw_folds(classes, draws, rng)
             # with one class per group, a new draw would hide some classes more often than others
             if n_known > n_groups:
                 group = rng.permutation(group)
         is_hidden = group[classes] == number % n_groups
-        is_out = fold == number % N_FOLDS
+        is_out = fold == number % draws.n_folds
         chosen = ~is_hidden & ~is_out
         if not chosen.any():
             continue
         affinity, nearest = _affinity(V, candidates, labelled[chosen], classes[chosen])
         held_out, covered, other = (
-            Affinities(affinity[rows], codes[rows], nearest[rows])
+            Affinities(affinity[rows], codes[rows], nearest[rows], rows)
             for rows in (labelled[~is_hidden & is_out], labelled[is_hidden], free)
         )
         yield held_out, covered, other, int((~is_hidden).sum())
 
 
-def _draw_folds(classes: Ints, by_class: bool, rng: np.random.Generator) -> Ints:
+def _draw_folds(classes: Ints, draws: _Draws, rng: np.random.Generator) -> Ints:
     """Draw the fold of every labelled row in the way in which the labels were given.
 
     A held-out row then has, on average, as many labelled rows of its class around it as an
     unlabelled row has.
     """
     order = rng.permutation(len(classes))
-    if by_class:
+    if draws.by_class:
         order = order[np.argsort(classes[order], kind="stable")]
     fold = np.empty(len(classes), dtype=np.int64)
-    fold[order] = np.arange(len(classes)) % N_FOLDS
+    fold[order] = np.arange(len(classes)) % draws.n_folds
     return fold
 
 

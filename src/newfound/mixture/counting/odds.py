@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import expit
 
 from newfound.arrays import Bools, Doubles, Floats, Ints
-from newfound.mixture.counting.hiding import N_FOLDS, N_REPEATS, Affinities, Evidence
+from newfound.mixture.counting.hiding import Affinities, Evidence
 
 #: Weight of a known row in the score, relative to a novel one. It is smaller than its fair weight,
 #: so that only regions in which known rows prevail count. There, rows of hidden classes are most
@@ -140,9 +140,9 @@ def find_present(evidence: Evidence, odds: Odds, n_known: int, n_unlabelled: int
         for group, scores in zip(groups, odds.scores, strict=True)
     ]
     visible = (evidence.n_hidings - 1) / evidence.n_hidings  # share of rounds that show a class
-    held_out = sums[0] / (N_REPEATS * visible)
+    held_out = sums[0] / (evidence.n_repeats * visible)
     hidden = sums[1] / len(odds.scores[1]) * (1 - odds.share) * n_unlabelled / visible
-    unlabelled = sums[2] / (N_REPEATS * N_FOLDS * visible)
+    unlabelled = sums[2] / (evidence.n_repeats * evidence.n_folds * visible)
     present = np.ones(n_known, dtype=bool)
     # absent classes lower the common odds, so these are estimated again without them
     for _ in range(10):

@@ -1,0 +1,115 @@
+"""The mean size of novel classes: a prior, the evidence, and what follows for K^n.
+
+τ is the log of the mean size of known classes over that of novel classes. The prior has two parts
+of equal weight. Either novel classes are alike the known ones: τ differs from 0 only as far as the
+sizes of known classes themselves differ. Or sizes were no matter of chance, for instance because
+the large classes were labelled first: then τ may be anything, and is within ±log 3 in two of three
+collections. The evidence is that of `measure_reach`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from newfound.arrays import Doubles
+from newfound.errors import InputError
+from newfound.mixture.counting.reach import Reach
+
+#: What is known about sizes: nothing, that they are alike, or the ratio novel : known of the means.
+Sizes = Literal["unknown", "alike"] | float
+
+#: Standard deviation of τ if sizes were no matter of chance.
+_SPREAD = float(np.log(3))
+#: Prior probability that sizes are alike.
+_ALIKE = 0.5
+#: Relative error of the slope: it is measured on known classes at the sizes that they have.
+_SLOPE_ERROR = 0.2
+#: Values of τ, from novel classes that are 20 times larger to 20 times smaller.
+_GRID = np.linspace(-3, 3, 601)
+#: The data decide if they leave less than this share of the prior's standard deviation.
+_DECISIVE = 0.5
+
+
+class SizeRatio(NamedTuple):
+    """Distribution of τ."""
+
+    values: Doubles
+    weights: Doubles  # sum to 1
+    alike: float  # probability that sizes are alike
+    decided_by: Literal["data", "prior", "given"]
+
+
+def check_sizes(sizes: object) -> None:
+    """Refuse anything but "unknown", "alike" and a positive number."""
+    is_number = isinstance(sizes, (int, float)) and not isinstance(sizes, bool)
+    if sizes in ("unknown", "alike") or (is_number and 0 < float(sizes) < np.inf):  # type: ignore[arg-type]
+        return
+    raise InputError(
+        'sizes must be "unknown", "alike", or a number: the mean size of novel categories over '
+        f"that of known ones, such as 0.5; got {sizes!r}."
+    )
+
+
+def judge_sizes(sizes: Sizes, reach: Reach | None, n_alike: float, spread: float) -> SizeRatio:
+    """Combine what is known, the prior and the evidence.
+
+    Parameters
+    ----------
+    sizes : {"unknown", "alike"} or float
+        What is known about sizes.
+    reach : Reach or None
+        The evidence.
+    n_alike : float
+        K^n if sizes are alike.
+    spread : float
+        Standard deviation of τ if sizes are alike, from the sizes of the known classes.
+
+    Returns
+    -------
+    SizeRatio
+        The distribution of τ.
+    """
+    if sizes != "unknown":
+        centre = 0.0 if sizes == "alike" else -float(np.log(sizes))
+        weights = _bell(_GRID, spread)
+        return SizeRatio(centre + _GRID, weights / weights.sum(), float(sizes == "alike"), "given")
+    alike = _ALIKE * _bell(_GRID, spread)
+    other = (1 - _ALIKE) * _bell(_GRID, _SPREAD)
+    evidence = np.ones(len(_GRID)) if reach is None else _likelihood(reach, n_alike)
+    weights = evidence * (alike + other)
+    total = weights.sum()
+    without_prior = _deviation(evidence * other)
+    decided = without_prior < _DECISIVE * _deviation(other)
+    return SizeRatio(
+        _GRID,
+        weights / total,
+        float((evidence * alike).sum() / total),
+        "data" if decided else "prior",
+    )
+
+
+def _likelihood(reach: Reach, n_alike: float) -> Doubles:
+    """Student's density of the log ratio, for every τ; its variance comes from few classes."""
+    n_novel = np.maximum(n_alike * np.exp(_GRID), 1)
+    variance = reach.class_variance * (1 / reach.n_known + 1 / n_novel) + reach.own_variance
+    variance += np.square(_SLOPE_ERROR * reach.slope * _GRID) + 1e-6
+    freedom = max(1, reach.n_known - 1)
+    squared = np.square(reach.log_ratio - reach.slope * _GRID) / variance
+    logs = -0.5 * (freedom + 1) * np.log1p(squared / freedom) - 0.5 * np.log(variance)
+    density: Doubles = np.exp(logs - logs.max())
+    return density
+
+
+def _bell(values: Doubles, deviation: float) -> Doubles:
+    """Normal density, on a grid that may be coarser than its width."""
+    width = float(np.hypot(deviation, values[1] - values[0]))
+    density: Doubles = np.exp(-0.5 * np.square(values / width)) / width
+    return density
+
+
+def _deviation(weights: Doubles) -> float:
+    """Standard deviation of τ under the weights."""
+    shares = weights / weights.sum()
+    return float(np.sqrt(shares @ np.square(_GRID - shares @ _GRID)))

@@ -1,0 +1,212 @@
+"""How large novel classes are, by the number of rows within reach of a row.
+
+Let d be the number of rows within a given distance of a row, itself included. In a small class d
+is small, so the mean of 1/d over the rows of novel classes, compared with that over the rows of
+known classes, tells how sizes compare; and the sum of 1/d over all rows is a number of clusters.
+
+How much the mean of 1/d depends on size is measured, not assumed: labelled rows of some known
+classes are dropped, all other rows stay, and the mean changes. How much it differs between classes
+of like sizes shows in known classes, too. Distances at which known classes make about one cluster
+each tell most.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from newfound.arrays import Doubles, Floats, Ints
+from newfound.labels import UNLABELLED
+from newfound.mixture.rows import row_blocks
+
+#: Larger collections are sampled.
+MAX_ROWS = 6_000
+#: Clusters per known class at the smallest and largest distance, and the number of distances.
+_CLUSTERS_PER_CLASS = (2.8, 0.7)
+_N_DISTANCES = 8
+#: Distances to choose from, and labelled rows by which they are chosen.
+_N_CANDIDATES, _N_SAMPLED = 48, 800
+#: How often known classes are divided in two halves, to compare one half with the other.
+_N_SPLITS = 60
+#: Smallest and largest share of the labelled rows that is dropped from half of the classes.
+_DROPPED = (0.4, 0.85)
+#: A smaller slope tells nothing.
+_LEAST_SLOPE = 0.02
+
+
+class Novelty(NamedTuple):
+    """How novel every row looks, between 0 and 1, as one or the other kind of row."""
+
+    as_unlabelled: Doubles
+    as_held_out: Doubles
+    as_hidden: Doubles
+
+
+class Reach(NamedTuple):
+    """What the numbers of rows within reach say about sizes.
+
+    Let τ be the log of the mean size of known classes over that of novel classes. The ratio is
+    log_ratio = slope · τ + noise. The variance of the noise is
+    ``class_variance · (1 / K^l + 1 / K^n) + own_variance``.
+    """
+
+    log_ratio: float  # log of the mean 1/d of novel rows over that of known rows
+    slope: float
+    class_variance: float
+    own_variance: float
+    n_known: int
+
+
+def measure_reach(
+    V: Floats,
+    codes: Ints,
+    novelty: Novelty,
+    *,
+    odds: float,
+    odds_error: float,
+    rng: np.random.Generator,
+) -> Reach | None:
+    """Compare the numbers of rows within reach of novel and of known rows.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, q)
+        Rows of unit length.
+    codes : ndarray of int, shape (n,)
+        Known classes without gaps, all of which have unlabelled rows; -1 where a row is
+        unlabelled, -2 for labelled rows of other classes.
+    novelty : Novelty
+        How novel the rows look.
+    odds, odds_error : float
+        Unlabelled over labelled rows of known classes, with the standard error.
+    rng : Generator
+        Draws the sample, the halves of the known classes, and the rows to drop.
+
+    Returns
+    -------
+    Reach or None
+        None if there are too few novel rows to tell.
+    """
+    n_known = int(codes.max()) + 1
+    V, codes, novelty = _sample(V, codes, novelty, rng)
+    labelled, free = np.flatnonzero(codes >= 0), np.flatnonzero(codes == UNLABELLED)
+    classes = codes[labelled]
+    n_novel = len(free) - odds * len(labelled)
+    own_error = odds_error * len(labelled) / max(n_novel, 1.0)
+    if n_novel < 2 or own_error > 1 or len(np.unique(classes)) < n_known or n_known < 2:
+        return None
+    distances = _choose_distances(V, labelled, (1 + odds) / n_known, rng)
+    of_free = 1 / _count_within(V[free], V, distances)
+    within = _count_within(V[labelled], V, distances)
+    of_labelled = 1 / within
+    # rows that look known count little, so that it matters little which of them have labels
+    known_part = odds * novelty.as_held_out[labelled] @ of_labelled
+    seen = novelty.as_hidden[labelled] @ of_labelled / of_labelled.sum(axis=0)
+    novel = (novelty.as_unlabelled[free] @ of_free - known_part) / np.maximum(seen, 1e-12)
+    if novel.min() <= 0:
+        return None
+    log_ratio = float(np.log(novel / n_novel / of_labelled.mean(axis=0)).mean())
+    splits = _Splits.draw(classes, n_known, rng)
+    return Reach(
+        log_ratio=log_ratio,
+        slope=_slope(V[labelled], within, classes, distances, splits, odds),
+        class_variance=_class_variance(of_labelled, classes, splits),
+        own_variance=own_error**2,
+        n_known=n_known,
+    )
+
+
+def _sample(
+    V: Floats, codes: Ints, novelty: Novelty, rng: np.random.Generator
+) -> tuple[Floats, Ints, Novelty]:
+    """Draw `MAX_ROWS` rows, and a labelled row of every class."""
+    if len(V) <= MAX_ROWS:
+        return V, codes, novelty
+    taken = np.zeros(len(V), dtype=bool)
+    taken[rng.permutation(len(V))[:MAX_ROWS]] = True
+    names, first = np.unique(codes, return_index=True)
+    taken[first[names >= 0]] = True
+    return V[taken], codes[taken], Novelty(*(values[taken] for values in novelty))
+
+
+def _choose_distances(
+    V: Floats, labelled: Ints, weight: float, rng: np.random.Generator
+) -> Doubles:
+    """Squared distances at which known classes make about one cluster each.
+
+    The sum of 1/d over the rows of known classes is their number of clusters; `weight` is what
+    a labelled row stands for, over the number of classes.
+    """
+    rows = V[rng.permutation(labelled)[:_N_SAMPLED]]
+    squared = np.maximum(2 - 2 * (rows @ rows.T), 0)[np.triu_indices(len(rows), 1)]
+    candidates = np.quantile(squared, np.geomspace(1e-4, 0.5, _N_CANDIDATES)).astype(np.float64)
+    clusters = (1 / _count_within(rows, V, candidates)).mean(axis=0) * len(labelled) * weight
+    wanted = np.geomspace(*_CLUSTERS_PER_CLASS, _N_DISTANCES)
+    # clusters become fewer as the distance grows; np.interp wants growing numbers
+    chosen: Doubles = np.interp(-np.log(wanted), -np.log(clusters), candidates)
+    return chosen
+
+
+def _count_within(rows: Floats, V: Floats, distances: Doubles) -> Ints:
+    """Number of rows of V within each squared distance of each row, at least 1."""
+    counts = np.empty((len(rows), len(distances)), dtype=np.int64)
+    cosines = (1 - distances / 2).astype(np.float32)
+    for block in row_blocks(len(rows), len(V)):
+        similar = rows[block] @ V.T
+        for place, least in enumerate(cosines):
+            counts[block, place] = np.count_nonzero(similar >= least, axis=1)
+    return np.maximum(counts, 1)
+
+
+class _Splits(NamedTuple):
+    """Halves of the known classes, and labelled rows to drop; one column for each split."""
+
+    in_half: Floats  # (n_labelled, n_splits)
+    dropped: Floats  # (n_labelled, n_splits), of both halves
+
+    @classmethod
+    def draw(cls, classes: Ints, n_known: int, rng: np.random.Generator) -> _Splits:
+        ranks = np.argsort(rng.random((_N_SPLITS, n_known)), axis=1)
+        in_half = (ranks < n_known // 2).T[classes]
+        dropped = rng.random(in_half.shape) < rng.uniform(*_DROPPED, size=_N_SPLITS)
+        return cls(in_half.astype(np.float32), dropped.astype(np.float32))
+
+
+def _slope(
+    V: Floats, within: Ints, classes: Ints, distances: Doubles, splits: _Splits, odds: float
+) -> float:
+    """Change of the log ratio for each unit of τ, when half of the known classes lose rows.
+
+    The same rows are compared before and after, those of the half that stay and all of the other.
+    """
+    similar = V @ V.T
+    products = squares = 0.0
+    for half in (splits.in_half, 1 - splits.in_half):
+        drop, stay, other = half * splits.dropped, half * (1 - splits.dropped), 1 - half
+        usable = (stay.sum(axis=0) >= 2) & (drop.sum(axis=0) >= 1)
+        size = half.sum(axis=0) * (1 + odds)
+        tau = np.log(size / (size - drop.sum(axis=0)))
+        changes = []
+        for place, distance in enumerate(distances):
+            near = (similar >= np.float32(1 - distance / 2)).astype(np.float32)
+            before = within[:, place, None]
+            after = 1 / np.maximum(before - near @ drop, 1)
+            changes.append(
+                np.log((stay * after).sum(axis=0) / (stay / before).sum(axis=0))
+                - np.log((other * after).sum(axis=0) / (other / before).sum(axis=0))
+            )
+        change = np.mean(changes, axis=0)[usable]
+        products += float(change @ tau[usable])
+        squares += float(tau[usable] @ tau[usable])
+    return max(products / squares, _LEAST_SLOPE) if squares > 0 else _LEAST_SLOPE
+
+
+def _class_variance(of_labelled: Doubles, classes: Ints, splits: _Splits) -> float:
+    """Variance of the log ratio for one class against one, from halves of the known classes."""
+    half = splits.in_half.astype(np.float64)
+    means = [side.T @ of_labelled / side.sum(axis=0)[:, None] for side in (half, 1 - half)]
+    ratios = np.log(means[0] / means[1]).mean(axis=1)
+    n_known = int(classes.max()) + 1
+    n_half = n_known // 2
+    return float(np.square(ratios).mean()) / (1 / n_half + 1 / (n_known - n_half))
