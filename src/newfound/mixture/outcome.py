@@ -99,7 +99,7 @@ def conclude(
     labels, stability = vote(partitions[0], partitions[1:], rows.n_known)
     labels, stability = _finish_assignment(rows, labels, stability, assign)
     labels, prototypes, offsets = _adjust_to_sizes(rows, labels, expect_sizes)
-    number_of, order = _number_by_size(labels, rows.n_known, rows.keys)
+    number_of, order = number_by_size(labels, rows.n_known, rows.keys)
     labels = number_of[labels]
     prototypes, offsets = prototypes[order], offsets[order]
     in_given_order = np.empty_like(labels)
@@ -214,7 +214,7 @@ def _adjust_to_sizes(
     return labels, prototypes, offsets
 
 
-def _number_by_size(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:
+def number_by_size(labels: Ints, n_known: int, keys: Keys) -> tuple[Ints, Ints]:
     """New number of each component, and the components in the order of these numbers.
 
     Known ones come first, then novel ones by falling size; empty novel ones get -1.
