@@ -15,6 +15,9 @@ tripled  a novel class of 38 rows gets 76 more; 140 of the other old classes (la
 burst    185 rows of the old classes, each twice with a small difference
 shifted  185 rows of the old classes, all moved in one direction (as if by another camera)
 
+small    a run of 10 known and 7 novel classes; added rows as in "new"
+sparse   the same with 15 rows of each class instead of 38
+
 "refit" fits the mixture again from the old partition, "extend" is what `update` does. One line for
 each, means over the seeds: the share of a new class in one new category, in %; the share of its
 rows in known classes; old items that stay in their category; new categories; those of them that
@@ -23,6 +26,7 @@ hold less than 30 % of any new class; accuracy of old and of added rows.
 
 import argparse
 import warnings
+from typing import NamedTuple
 
 import measure  # noqa: F401  (fixes the threads before numpy loads)
 import numpy as np
@@ -33,18 +37,30 @@ from newfound import SplitMergeMixture
 from newfound.mixture.extension import extended
 from newfound.result.lineage import Partition, keep_ids, novel_ids
 
-N_KNOWN, N_NOVEL, N_BEFORE = 24, 16, 38
-#: Case → sizes of new classes, added rows of old classes, rows of the grown class before and added.
+
+class Case(NamedTuple):
+    """What is drawn for a run, and what is added to it."""
+
+    new: tuple[int, ...] = ()  # sizes of the new classes
+    n_more: int = 140  # added rows of old classes
+    grown: tuple[int, int] | None = None  # rows of the grown class, before and added
+    n_known: int = 24
+    n_novel: int = 16
+    n_before: int = 38  # rows of each old class
+
+
 CASES = {
-    "new": ([45], 140, None),
-    "three": ([20, 20, 20], 125, None),
-    "none": ([], 185, None),
-    "five": ([5], 0, None),
-    "few": ([], 5, None),
-    "grown": ([], 140, (13, 26)),
-    "tripled": ([], 140, (38, 76)),
-    "burst": ([], 92, None),
-    "shifted": ([], 185, None),
+    "new": Case(new=(45,)),
+    "three": Case(new=(20, 20, 20), n_more=125),
+    "none": Case(n_more=185),
+    "five": Case(new=(5,), n_more=0),
+    "few": Case(n_more=5),
+    "grown": Case(grown=(13, 26)),
+    "tripled": Case(grown=(38, 76)),
+    "burst": Case(n_more=92),
+    "shifted": Case(n_more=185),
+    "small": Case(new=(45,), n_known=10, n_novel=7),
+    "sparse": Case(new=(45,), n_known=10, n_novel=7, n_before=15),
 }
 COLUMNS = "share known stay new false old added"
 
@@ -61,26 +77,26 @@ def load(files):
 
 def draw(classes, case, seed):
     """Rows of the run, added rows, partial labels of the run, and the new classes."""
-    new_sizes, n_more, grown = CASES[case]
+    drawn = CASES[case]
     rng = np.random.default_rng(seed)
     sizes = np.bincount(classes)
-    new = rng.permutation(np.flatnonzero(sizes >= 45))[: len(new_sizes)]
-    pool = np.setdiff1d(np.flatnonzero(sizes >= N_BEFORE + 4), new)
-    pool = rng.permutation(pool)[: N_KNOWN + N_NOVEL]
+    new = rng.permutation(np.flatnonzero(sizes >= 45))[: len(drawn.new)]
+    pool = np.setdiff1d(np.flatnonzero(sizes >= drawn.n_before + 4), new)
+    pool = rng.permutation(pool)[: drawn.n_known + drawn.n_novel]
     before, rest, added = [], [], []
     for place, k in enumerate(pool):
         rows = rng.permutation(np.flatnonzero(classes == k))
-        if grown and place == N_KNOWN:
-            before.extend(rows[: grown[0]])
-            added.extend(rows[grown[0] : sum(grown)])
+        if drawn.grown and place == drawn.n_known:
+            before.extend(rows[: drawn.grown[0]])
+            added.extend(rows[drawn.grown[0] : sum(drawn.grown)])
         else:
-            before.extend(rows[:N_BEFORE])
-            rest.extend(rows[N_BEFORE:])
-    added.extend(rng.permutation(rest)[:n_more])
-    for k, size in zip(new, new_sizes, strict=True):
+            before.extend(rows[: drawn.n_before])
+            rest.extend(rows[drawn.n_before :])
+    added.extend(rng.permutation(rest)[: drawn.n_more])
+    for k, size in zip(new, drawn.new, strict=True):
         added.extend(rng.permutation(np.flatnonzero(classes == k))[:size])
     before, added = np.array(before), np.array(added)
-    is_labelled = np.isin(classes[before], pool[:N_KNOWN]) & (rng.random(len(before)) < 0.5)
+    is_labelled = np.isin(classes[before], pool[: drawn.n_known]) & (rng.random(len(before)) < 0.5)
     return before, added, np.where(is_labelled, classes[before], -1), new
 
 

@@ -51,25 +51,27 @@ def extended(mixture: SplitMergeMixture, X: Floats, y: LabelsLike) -> SplitMerge
     SplitMergeMixture
         A mixture of all rows. The interval of K^n is moved by the number of new components.
     """
-    codes, n_before = encode_labels(y, len(X)).codes, len(mixture.labels_)
+    codes = encode_labels(y, len(X)).codes
     seed = int(check_random_state(mixture.random_state).randint(2**31))
-    is_added, keys = np.arange(len(X)) >= n_before, row_keys(X)
+    keys = row_keys(X)
     order = content_order(keys, codes)
+    is_added = np.arange(len(X)) >= len(mixture.labels_)
     labels = mixture.labels_
     if is_added.any():
-        labels = np.concatenate([labels, mixture.predict(X[n_before:])])
+        labels = np.append(labels, mixture.predict(X[is_added]))
     labels = np.where(codes == UNLABELLED, labels, codes)
-    labels[order] = find_new_categories(
-        X[order], labels[order], is_added[order], np.random.default_rng(seed)
-    )
+    # an added row with a label is of a known class: it is no part of an excess
+    is_free = is_added & (codes == UNLABELLED)
+    rng = np.random.default_rng(seed)
+    labels[order] = find_new_categories(X[order], labels[order], is_free[order], rng)
     n_old, n_found = mixture.n_components_, int(labels.max()) + 1 - mixture.n_components_
     # a new component has no expected size; the mean keeps it on a par with the other novel ones
     typical = mixture.offsets_[mixture.n_known_ :] if mixture.n_novel_ else mixture.offsets_
     offsets = np.append(mixture.offsets_, np.full(n_found, typical.mean()))
     V = mixture.projection_.transform(X)
-    labels, prototypes = _settle(
-        V, codes, labels, is_added, _fixed_prototypes(mixture, V, codes, is_added), offsets
-    )
+    fixed = _fixed_prototypes(mixture, V, codes, is_added)
+    labels, prototypes = _settle(V, codes, labels, is_free, fixed, offsets)
+
     number_of, by_size = number_by_size(labels, mixture.n_known_, keys)
     more = copy.copy(mixture)
     more.labels_ = number_of[labels]
@@ -108,12 +110,11 @@ def find_new_categories(X: Floats, labels: Ints, is_added: Bools, rng: np.random
     """
     if is_added.sum() < SMALLEST or is_added.all():
         return labels
-    # this space has no use for labels, which only earlier rows may have
+    # a space that is learnt without labels, because only earlier rows have them
     V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
     nearest = neighbourhoods(V)
     n_old = int(labels.max()) + 1
     centres = _follow(V[~is_added], labels[~is_added], np.zeros((n_old, V.shape[1])), 0)
-    added = np.flatnonzero(is_added)
     found = labels.copy()
     while True:
         excess = largest_excess(nearest, is_added, found, rng)
@@ -121,14 +122,13 @@ def find_new_categories(X: Floats, labels: Ints, is_added: Bools, rng: np.random
         if excess.p_value > LEVEL or len(rows) == 0:
             return found
         centres = np.vstack([centres, V[rows].mean(axis=0)])
-        places, centres = _nearest_of_added(V[added], centres, n_old)
-        found[added] = np.where(places < n_old, labels[added], places)
-        # the next search needs a new category to be left with rows: without them nothing changed
-        if len(np.unique(found[found >= n_old])) < len(centres) - n_old:
-            return found
+        places, centres = _nearest_with_new(V[is_added], centres, n_old)
+        if len(np.unique(places[places >= n_old])) < len(centres) - n_old:
+            return found  # one of the new categories has lost its rows: they are not distinct
+        found[is_added] = np.where(places < n_old, labels[is_added], places)
 
 
-def _nearest_of_added(V: Floats, centres: Doubles, n_old: int) -> tuple[Ints, Doubles]:
+def _nearest_with_new(V: Floats, centres: Doubles, n_old: int) -> tuple[Ints, Doubles]:
     """Assign added rows to the nearest centre, and let the centres of new categories follow."""
     places = np.full(len(V), -1)
     for _ in range(N_FINAL_ROUNDS):
@@ -140,19 +140,17 @@ def _nearest_of_added(V: Floats, centres: Doubles, n_old: int) -> tuple[Ints, Do
 
 
 def _settle(
-    V: Floats, codes: Ints, labels: Ints, is_added: Bools, fixed: Doubles, offsets: Doubles
+    V: Floats, codes: Ints, labels: Ints, is_free: Bools, fixed: Doubles, offsets: Doubles
 ) -> tuple[Ints, Doubles]:
     """Assign unlabelled rows to the nearest prototype; prototypes of new components follow.
 
     These are means of added rows only: earlier rows have a component that fits them already.
     """
     prototypes = np.vstack([fixed, np.zeros((len(offsets) - len(fixed), V.shape[1]))])
-    free = codes == UNLABELLED
     for _ in range(N_FINAL_ROUNDS):
-        followed = is_added & free
-        prototypes = _follow(V[followed], labels[followed], prototypes, len(fixed))
-        before = labels
-        labels = np.where(free, nearest_centre(V, prototypes.astype(V.dtype), offsets)[0], codes)
+        prototypes = _follow(V[is_free], labels[is_free], prototypes, len(fixed))
+        nearest, before = nearest_centre(V, prototypes.astype(V.dtype), offsets)[0], labels
+        labels = np.where(codes == UNLABELLED, nearest, codes)
         if np.array_equal(labels, before):
             break
     return labels, prototypes
