@@ -76,3 +76,22 @@ class Blobs:
     @classmethod
     def without(cls, *classes):
         return cls.take(np.flatnonzero(~np.isin(cls.truth, classes)))
+
+
+class Species:
+    """Fourteen classes of 36 rows that overlap; the first eight are known, the last comes late."""
+
+    rng = np.random.default_rng(8)
+    truth = np.repeat(np.arange(14), 36)
+    X = rng.normal(size=(14, 24))[truth] + 0.9 * rng.normal(size=(len(truth), 24))
+    X = X.astype(np.float32)
+    y = np.where((truth < 8) & (rng.random(len(truth)) < 0.5), truth, -1)
+    is_late = (rng.random(len(truth)) < 0.15) & (y == -1)
+    before = np.flatnonzero(~is_late & (truth < 13))
+    late = np.flatnonzero(is_late & (truth < 13))
+    hidden = np.flatnonzero(truth == 13)
+
+    @classmethod
+    def take(cls, rows):
+        y = [None if cls.y[i] == -1 else f"class {cls.y[i]}" for i in rows]
+        return collection_of(cls.X[rows], y, [f"item {i:03d}" for i in rows])

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from samples import Blobs, Digits, collection_of, objects
+from samples import Blobs, Digits, Species, collection_of, objects
 
 from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
@@ -59,11 +59,44 @@ def test_the_partition_begins_where_it_was(blob_run, monkeypatch):
         return refit(mixture, X, y, labels)
 
     monkeypatch.setattr(SplitMergeMixture, "refit", listen)
-    update(out, Blobs.take(np.flatnonzero(Blobs.truth == 8)[:5]))
+    # a label for an old item is a reason to fit again
+    free = int(np.flatnonzero((Blobs.truth == 4) & (np.arange(270) % 2 == 0))[0])
+    rows = [free, *np.flatnonzero(Blobs.truth == 8)[:5]]
+    update(out, replace(Blobs.take(rows), y=objects(["class 4", *[None] * 5])))
     codes = old.table["category"].map({name: i for i, name in enumerate(old.categories.category)})
     assert seen["labels"][:240].tolist() == codes.tolist()
     nearest = old.mixture.predict(Blobs.X[Blobs.truth == 8][:5])
     assert seen["labels"][240:].tolist() == nearest.tolist()
+
+
+def test_a_new_species_is_found_and_old_items_stay(tmp_path):
+    old = discover(Species.take(Species.before), out=tmp_path, rehearse=False)
+    more = np.append(Species.late, Species.hidden)
+    result, changes = update(tmp_path, Species.take(more))
+    assert len(changes.new) == 1
+    (name,) = changes.new
+    of_hidden = result.table["category"][-len(Species.hidden) :]
+    assert (of_hidden == name).mean() > 0.8
+    assert len(changes.moved) < 0.02 * len(old)
+    assert changes.gone == {}
+
+
+def test_more_of_the_same_brings_no_new_category(tmp_path):
+    discover(Species.take(Species.before), out=tmp_path, rehearse=False)
+    _, changes = update(tmp_path, Species.take(Species.late))
+    assert (changes.new, changes.gone, changes.moved) == ({}, {}, [])
+
+
+def test_more_new_items_than_old_ones_are_a_reason_to_fit_again(tmp_path, monkeypatch):
+    rows = Species.before[::3]
+    discover(Species.take(rows), out=tmp_path, rehearse=False)
+    calls = []
+    refit = SplitMergeMixture.refit
+    monkeypatch.setattr(
+        SplitMergeMixture, "refit", lambda *values: calls.append(1) or refit(*values)
+    )
+    update(tmp_path, Species.take(np.setdiff1d(Species.before, rows)))
+    assert calls == [1]
 
 
 def test_a_run_can_be_updated_into_another_folder(blob_run, tmp_path):
@@ -161,7 +194,7 @@ def test_ctrl_c_leaves_the_run_as_it_was(blob_run, stop_at):
     old, out = blob_run
     more = Blobs.take(np.flatnonzero(Blobs.truth == 8))
     with pytest.raises(KeyboardInterrupt):
-        update(out, more, progress=stop_at("Finding categories", 1))
+        update(out, more, progress=stop_at("Finding categories", 0))
     pd.testing.assert_frame_equal(read_result(out).table, old.table)
     assert len(update(out, more)[0]) == 270
 

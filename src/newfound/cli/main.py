@@ -263,7 +263,7 @@ def update(
     ] = None,
     min_confidence: MinConfidence = None,
 ) -> None:
-    """Find the categories again with more items or labels; categories keep their names."""
+    """Add items or labels, and find the categories that they bring; the others keep their names."""
     from newfound.report.changes import write_changes
     from newfound.workflows.update import update
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from newfound.arrays import Doubles, Ints
+from newfound.arrays import Doubles, Ints, Keys
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import (
     N_FINAL_ROUNDS,
@@ -100,7 +100,7 @@ def conclude(
     labels, stability = _finish_assignment(rows, labels, stability, assign)
     labels, prototypes, offsets = _adjust_to_sizes(rows, labels, expect_sizes)
     variance = _fit_variance(rows, prototypes, offsets)
-    number_of, order = _final_numbers(labels, rows)
+    number_of, order = number_by_size(labels, rows.classes.by_content, rows.keys)
     labels = number_of[labels]
     prototypes, offsets = prototypes[order], offsets[order]
     in_given_order = np.empty_like(labels)
@@ -215,18 +215,19 @@ def _adjust_to_sizes(
     return labels, prototypes, offsets
 
 
-def _final_numbers(labels: Ints, rows: SortedRows) -> tuple[Ints, Ints]:
+def number_by_size(labels: Ints, known: Ints, keys: Keys) -> tuple[Ints, Ints]:
     """New number of each component, and the components in the order of these numbers.
 
-    Known ones come first, by name, then novel ones by falling size; empty novel ones get -1.
+    Known ones come first, in the order given, then novel ones by falling size; empty novel ones
+    get -1.
     """
-    n_known = rows.n_known
+    n_known = len(known)
     sizes = np.bincount(labels, minlength=n_known)
     # components of equal size are ordered by content, not by the order of the rows
     content = np.zeros(len(sizes), dtype=np.uint64)
-    np.add.at(content, labels, rows.keys)
+    np.add.at(content, labels, keys)
     novel = np.lexsort((content[n_known:], -sizes[n_known:])) + n_known
-    order = np.concatenate([rows.classes.by_content, novel[sizes[novel] > 0]])
+    order = np.concatenate([known, novel[sizes[novel] > 0]])
     number_of = np.full(len(sizes), -1)
     number_of[order] = np.arange(len(order))
     return number_of, order

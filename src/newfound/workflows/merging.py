@@ -29,11 +29,14 @@ class MergedItems(NamedTuple):
         Their features.
     start : ndarray of shape (n,)
         For each item, the category it starts in, as its code in the earlier run.
+    old_changed : bool
+        Whether labels or features of old items have changed.
     """
 
     collection: Collection
     features: Floats
     start: Ints
+    old_changed: bool
 
 
 def merge_items(old: Result, more: EncodedItems) -> MergedItems:
@@ -53,7 +56,12 @@ def merge_items(old: Result, more: EncodedItems) -> MergedItems:
     start = old.assigned.labels
     if len(new):
         start = np.concatenate([start, _nearest_categories(old, more.features[new])])
-    return MergedItems(collection, features, start)
+    n_old = len(old.collection)
+    old_changed = not (
+        np.allclose(features[:n_old], old.features)
+        and _as_texts(old.collection.y) == collection.y[:n_old].tolist()
+    )
+    return MergedItems(collection, features, start, old_changed)
 
 
 def _nearest_categories(old: Result, features: Floats) -> Ints:
@@ -90,7 +98,7 @@ def _promoted_categories(old: Result, start: Sequence[str], y: Iterable[Any]) ->
 def _joined(old: Collection, new: Collection, features: Floats, y: Sequence[Any]) -> Collection:
     """Two collections as one, with labels as texts."""
     labels = np.empty(len(y), dtype=object)
-    labels[:] = [None if label is None else str(label) for label in y]
+    labels[:] = _as_texts(y)
     skipped: dict[str, Skipped] = {item.path: item for item in (*old.skipped, *new.skipped)}
     return Collection(
         ids=[*old.ids, *new.ids],
@@ -101,6 +109,10 @@ def _joined(old: Collection, new: Collection, features: Floats, y: Sequence[Any]
         skipped=list(skipped.values()),
         root=old.root,
     )
+
+
+def _as_texts(y: Iterable[Any]) -> list[str | None]:
+    return [None if label is None else str(label) for label in y]
 
 
 def _ids_for(old: Result, more: EncodedItems) -> list[str]:

@@ -1,4 +1,4 @@
-"""`newfound update`: find the categories again, with more items or labels; ids are kept."""
+"""`newfound update`: more items or labels, and the categories that they bring; ids are kept."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from sklearn.base import clone
 
 from newfound.data.collection import Collection, check_discoverable
 from newfound.files import write_atomically
+from newfound.labels import encode_labels
+from newfound.mixture.estimator import SplitMergeMixture
+from newfound.mixture.extension import extended
 from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
@@ -34,11 +37,16 @@ def update(
     min_confidence: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, Changes]:
-    """Find the categories again, with more items or more labels, starting from a run.
+    """Add items or labels to a run, and find the categories that these bring.
 
-    Old items start in their category and new items in the nearest one; then the mixture is fitted
-    again. Labels that were given stay, and new labels override them. Novel categories keep their
-    ids.
+    New items go to the nearest category. Where they are far more frequent among their neighbours
+    than the growth of the categories explains, they become a new category. Old items stay in
+    their category, unless they are nearer to a new one.
+
+    The mixture is fitted again, with the old partition as its start, if labels of old items have
+    changed, if new items have labels of new classes, or if there are more new items than old ones.
+    Old items may then move. Labels that were given stay, and new labels override them. Novel
+    categories keep their ids in any case.
 
     Parameters
     ----------
@@ -101,7 +109,7 @@ def _job_like(old: Result, min_confidence: float | None, progress: Progress | No
 def _updated_result(old: Result, merged: MergedItems, job: Job, line: str | None) -> Result:
     """The result of all items, with the names and the settings of the old one."""
     record = old.record
-    fitted, names = _refit(old, merged, job)
+    fitted, names = _fit_more(old, merged, job)
     items = EncodedItems(merged.collection, merged.features, old.encoder)
     request = replace(record.settings, min_confidence=job.min_confidence)
     facts = facts_of(job, fitted, items, request, ("update", line))
@@ -115,15 +123,16 @@ def _updated_result(old: Result, merged: MergedItems, job: Job, line: str | None
     )
 
 
-def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str]]:
-    """Fit the mixture again from the old partition; novel categories keep their old ids."""
+def _fit_more(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str]]:
+    """Fit the mixture to all items; novel categories keep their old ids."""
+    assert old.mixture is not None  # `encode_like` has refused a run without a model
     collection, features = merged.collection, merged.features
-    # The novel categories are counted again: more items may hold more of them.
-    n_given = old.record.settings.n_categories
-    mixture = clone(old.mixture).set_params(n_components=n_given, count=None)
-    start = start_partition(old, merged)
-    with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
-        mixture.refit(features, collection.y, start)
+    with job.timed("fit"), job.collecting_warnings():
+        if _can_be_extended(old, merged):
+            job.progress("Finding categories", 0, 0)
+            mixture = extended(old.mixture, features, collection.y)
+        else:
+            mixture = _refit(old, merged, job)
     fitted = check_on_hidden_classes(mixture, features, collection.y, job)
     is_novel = old.assigned.labels >= old.n_known
     before = {
@@ -134,6 +143,32 @@ def _refit(old: Result, merged: MergedItems, job: Job) -> tuple[Fitted, list[str
     known = [str(name) for name in mixture.classes_.tolist()]
     now = Partition(collection.ids, mixture.labels_, known)
     return fitted, keep_ids(before, now, old.record.last_id)
+
+
+def _can_be_extended(old: Result, merged: MergedItems) -> bool:
+    """Whether the mixture of the run can stay as it is, with new components for new items.
+
+    If there are more new items than old ones, the old ones say too little about where new items
+    are in excess.
+    """
+    assert old.mixture is not None  # `encode_like` has refused a run without a model
+    classes = [str(name) for name in encode_labels(merged.collection.y).classes.tolist()]
+    return (
+        not merged.old_changed
+        and len(merged.collection) <= 2 * len(old.collection)
+        and classes == list(old.names[: old.n_known])
+        and old.record.settings.n_categories is None
+        and old.mixture.assign == "nearest"
+    )
+
+
+def _refit(old: Result, merged: MergedItems, job: Job) -> SplitMergeMixture:
+    """Fit the mixture again from the old partition."""
+    # The novel categories are counted again: more items may hold more of them.
+    n_given = old.record.settings.n_categories
+    mixture = clone(old.mixture).set_params(n_components=n_given, count=None)
+    with reporting_passes(mixture, job):
+        return mixture.refit(merged.features, merged.collection.y, start_partition(old, merged))
 
 
 def _command_line(run: Path, more: Source, **options: Any) -> str | None:
