@@ -1,4 +1,4 @@
-"""Tables of the study of K, printed from a results file of `find_k.py`."""
+"""Tables of the plain study of K, printed from the lines of a results file of `find_k.py`."""
 
 import math
 from collections import defaultdict
@@ -11,20 +11,12 @@ from find_k_cases import (
     SHARES,
     SPECIAL,
     case_of,
-    key_of,
-    read_lines,
 )
 
 
-def report(path):
-    """Print all tables of a results file. The last line of a case without an error counts."""
-    latest = {}
-    for line in read_lines(path):
-        if "error" not in line or "error" in latest.get(key_of(line), line):
-            latest[key_of(line)] = line
-    failed = [line for line in latest.values() if "error" in line]
-    good = [line for line in latest.values() if "error" not in line]
-    plain_cases = [line for line in good if line["scenario"] == "plain"]
+def report_plain(lines):
+    """Tables of the plain study and its special cases."""
+    plain_cases = [line for line in lines if line["scenario"] == "plain"]
     if plain_cases:
         sets = sorted({line["set"] for line in plain_cases})
         report_errors(plain_cases, sets)
@@ -34,16 +26,7 @@ def report(path):
         report_accuracy(plain_cases, sets)
         report_rates(plain_cases, sets)
         report_seconds(plain_cases, sets)
-    report_special([line for line in good if line["scenario"] != "plain"])
-    for message, n in counted(f"{line['method']}: {line['error']}" for line in failed).items():
-        print(f"\nFAILED {n} times: {message}")
-
-
-def counted(items):
-    counts = defaultdict(int)
-    for item in items:
-        counts[item] += 1
-    return counts
+    report_special([line for line in lines if line["scenario"] != "plain"])
 
 
 def methods_in(lines, *, by_rate=True):
@@ -89,12 +72,15 @@ def by_set(lines, sets, measure):
 
 
 def print_table(title, columns, rows, form="{:.1%}"):
-    """Print rows of (title, cells) under column heads. NaN is an empty cell."""
+    """Print rows of (title, cells) under column heads. NaN is an empty cell, text stays."""
+
+    def text_of(cell):
+        if isinstance(cell, str):
+            return cell
+        return "" if math.isnan(cell) else form.format(cell)
+
     print(f"\n{title}")
-    texts = [
-        [name, *("" if math.isnan(cell) else form.format(cell) for cell in cells)]
-        for name, cells in rows
-    ]
+    texts = [[name, *(text_of(cell) for cell in cells)] for name, cells in rows]
     table = [["", *columns], *texts]
     widths = [max(len(row[i]) for row in table) for i in range(len(columns) + 1)]
     for row in table:
