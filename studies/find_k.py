@@ -8,10 +8,9 @@
 
 A file holds features X (n, d) and classes Y or y (n,). For every set there are 5 permutations of
 known and novel classes, with 20, 50 and 80 % of the classes known and 50 or 20 % of their rows
-labelled.
-Each of these is run by the mixture from several K^n_init and by the count once; the rivals run at
-the label rate of 50 % only. Each case is appended to --out as one JSON line. Cases that are already
-in the file are skipped, and cases that failed are tried again.
+labelled. Each of these is run by the mixture from several K^n_init and by the count once; the
+rivals run at the label rate of 50 % only. Each case is appended to --out as one JSON line. Cases
+that are already in the file are skipped, and cases that failed are tried again.
 
 --special runs other cases instead: long tails, known classes that do not occur in the unlabelled
 part, no novel class, and 20 known classes against all others.
