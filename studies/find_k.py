@@ -69,7 +69,7 @@ def run_case(case, source):
         "true_rate": float(np.mean(y[of_known] != -1)),
         "true_novel_size": float(np.sum(~of_known) / truth) if truth else None,
     }
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     try:
         if part_of(case.method) == "rivals":
             line |= run_rival(case, X, y)
@@ -80,6 +80,7 @@ def run_case(case, source):
     except Exception as error:  # the failure of one method must not stop the others
         line["error"] = f"{type(error).__name__}: {error}"
     line["seconds"] = round(time.perf_counter() - start, 3)
+    line["cpu_seconds"] = round(time.process_time() - cpu_start, 3)
     return line
 
 

@@ -218,10 +218,11 @@ def draw_figure(lines, path):
         with_interval = [line for line in mine if line.get("interval") and has_interval(line)]
         draw_means(coverage, names, with_interval, holds, shift, style)
     errors.set_yscale("symlog", linthresh=0.1, linscale=0.5)
-    ticks = [0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
-    errors.set_yticks(ticks, [f"{tick:.0%}" for tick in ticks])
+    top = 1.3 * errors.dataLim.y1
+    ticks = [tick for tick in (0, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if tick <= top]
+    errors.set_yticks(ticks, [f"{100 * tick:.0f} %" for tick in ticks])
     errors.set_yticks([], minor=True)
-    errors.set_ylim(bottom=-0.01)
+    errors.set_ylim(-0.01, top)
     errors.set_ylabel("mean error of K$^n$, over the truth")
     errors.legend(ncols=len(styles), loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False)
     coverage.axhline(0.9, color="black", linestyle="--", linewidth=1)
@@ -236,7 +237,8 @@ def draw_figure(lines, path):
         for place in range(0, len(names), 2):
             axis.axvspan(place - 0.5, place + 0.5, color="black", alpha=0.04, linewidth=0)
     if NOTHING_NOVEL in names:
-        errors.text(names.index(NOTHING_NOVEL), 0.0, "truth is 0", ha="center", fontsize=8)
+        place = names.index(NOTHING_NOVEL)
+        errors.text(place, 0.05, "the truth\nis 0", ha="center", va="center", fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
 
