@@ -52,6 +52,21 @@ def check_sizes(sizes: object) -> None:
     )
 
 
+def parse_sizes(text: str) -> Sizes | None:
+    """Read what a command line or a settings file says: unknown, alike, none, or a ratio."""
+    if text in ("unknown", "alike", "none"):
+        return None if text == "none" else text  # type: ignore[return-value]
+    try:
+        ratio = float(text)
+        check_sizes(ratio)
+    except (ValueError, InputError) as error:
+        raise InputError(
+            f"sizes must be unknown, alike, or the mean size of novel categories over that of "
+            f"known ones, such as 0.5; got {text!r}."
+        ) from error
+    return ratio
+
+
 def judge_sizes(sizes: Sizes, reach: Reach | None, n_alike: float, spread: float) -> SizeRatio:
     """Combine what is known, the prior and the evidence.
 
