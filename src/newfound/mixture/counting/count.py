@@ -301,7 +301,10 @@ def _weigh(evidence: Evidence, codes: Ints) -> _Mass:
         odds = estimate_odds(evidence, n_unlabelled)
     mass = _Mass(evidence, odds, 0.0, present, n_labels[present], n_unlabelled)
     error = _standard_error(evidence, odds, float(mass.n_alike(max(0.0, odds.value))), n_unlabelled)
-    return mass._replace(odds_error=error)
+    # where novel classes are not like hidden ones, for example much larger, the shortest walk
+    # alone gives other odds than all measures of nearness together
+    simple = estimate_odds(evidence.by_shortest_walk(), n_unlabelled)
+    return mass._replace(odds_error=float(np.hypot(error, odds.value - simple.value)))
 
 
 def _reach_of(mass: _Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:

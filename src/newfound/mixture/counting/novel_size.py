@@ -1,10 +1,10 @@
 """The mean size of novel classes: a prior, the evidence, and what follows for K^n.
 
-τ is the log of the mean size of known classes over that of novel classes. The prior has two parts
-of equal weight. Either novel classes are alike the known ones: τ differs from 0 only as far as the
-sizes of known classes themselves differ. Or sizes were no matter of chance, for instance because
-the large classes were labelled first: then τ may be anything, and is within ±log 3 in two of three
-collections. The evidence is that of `measure_reach`.
+τ is the log of the mean size of known classes over that of novel classes. The prior has two parts.
+Either novel classes are like the known ones: τ differs from 0 only as far as the sizes of known
+classes themselves differ. Or it was no matter of chance which classes were labelled; the large ones
+first, for instance. Then τ may be anything, and is within ±log 4 in two of three collections. The
+evidence is that of `measure_reach`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from newfound.mixture.counting.reach import Reach
 Sizes = Literal["unknown", "alike"] | float
 
 #: Standard deviation of τ if sizes were no matter of chance.
-_SPREAD = float(np.log(3))
+_SPREAD = float(np.log(4))
 #: Prior probability that sizes are alike.
-_ALIKE = 0.5
+_ALIKE = 0.6
 #: Relative error of the slope: it is measured on known classes at the sizes that they have.
 _SLOPE_ERROR = 0.2
 #: Values of τ, from novel classes that are 20 times larger to 20 times smaller.
