@@ -256,7 +256,7 @@ def _count_features(case: Case, split: Split, method: BenchMethod) -> int | None
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)
-        mixture = SplitMergeMixture(n_init=1, random_state=case.seed, expect_sizes=False)
+        mixture = SplitMergeMixture(n_init=1, random_state=case.seed, sizes=None)
         return int(mixture.fit(method.features_, split.y).n_novel_)
 
 

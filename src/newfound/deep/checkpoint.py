@@ -128,8 +128,8 @@ class TrainingState:
             Where prototypes are put.
         """
         count, partial = plain["count"], plain.get("partial")
-        if count is not None:  # JSON has no tuples
-            count = CategoryCount(**{**count, "interval": tuple(count["interval"])})
+        if count is not None:
+            count = CategoryCount.from_plain(count)
         return cls(
             epoch=plain["epoch"],
             labels=tensors["labels"].numpy() if "labels" in tensors else None,
@@ -148,7 +148,7 @@ class TrainingState:
         return partial | {
             "epoch": self.epoch,
             "history": [asdict(record) for record in self.history],
-            "count": None if self.count is None else asdict(self.count),
+            "count": None if self.count is None else self.count.as_plain(),
             "best_accuracy": self.best_accuracy,
             "best_epoch": self.best_epoch,
         }

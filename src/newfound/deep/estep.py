@@ -23,9 +23,10 @@ from newfound.deep.prototypes import principal_space, prototypes_from
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.setup import TrainingSetup
-from newfound.deep.sized_partition import fit_expected_sizes
+from newfound.deep.sized_partition import heed_sizes
+from newfound.labels import UNLABELLED
 from newfound.mixture.counting.count import CategoryCount, count_categories
-from newfound.mixture.sizes import sizes_are_alike
+from newfound.mixture.counting.novel_size import Sizes, parse_sizes
 
 
 class EStep:
@@ -109,39 +110,45 @@ class EStep:
         due = (state.epoch + 1) % self._settings.estep.moves_every == 0
         return self._find(found.z, state, moves=due)
 
-    def expects_sizes(self, state: TrainingState, labels: Ints, n_components: int) -> bool:
-        """Whether components are to have the sizes that known classes suggest.
+    def sizes_to_heed(self, state: TrainingState) -> Sizes | None:
+        """What to expect of the sizes of components; None if nothing can be expected.
 
         Parameters
         ----------
         state : TrainingState
             The state of the training; only its count is used.
-        labels : ndarray of shape (n,)
-            Component of each image.
-        n_components : int
-            K.
         """
-        wanted = self._method.expects_sizes and self._settings.losses.size_weight > 0
         # the size of a known class without unlabelled rows cannot be estimated
         all_present = state.count is None or state.count.n_absent == 0
-        able = wanted and all_present and self._settings.estep.pca != "batch"
-        return able and sizes_are_alike(self.labels.codes, labels, n_components)
+        settings = self._settings.estep
+        able = self._method.expects_sizes and all_present and settings.pca != "batch"
+        return parse_sizes(settings.sizes) if able else None
+
+    def _n_novel_rows(self, state: TrainingState) -> float:
+        """How many rows are novel; NaN if nobody has counted."""
+        share = float("nan") if state.count is None else state.count.novel_share
+        return share * int((self.labels.all_codes == UNLABELLED).sum())
 
     def _count(self, Z: Tensor) -> CategoryCount | None:
         """Count the categories before training has drawn the known classes together."""
-        settings, codes = self._settings.estep, self.labels.codes
+        # how labels were drawn shows in all of them, not in those that are left for training
+        settings, codes = self._settings.estep, self.labels.all_codes
         if settings.acceptance == "literal" or int(codes.max()) + 1 < 2:
             return None
-        if settings.n_components is not None:
-            return known_count(codes, settings.n_components)
         # features of random weights mean nothing before training
         by_default = "now" if self._settings.network.weights == "random" else "start"
-        if (settings.count_on or by_default) == "now":
-            return None
-        count = None
+        is_random = (settings.count_on or by_default) == "now"
+        k, count = settings.n_components, None
+        if is_random:
+            return None if k is None else known_count(codes, k, float("nan"))
         if self._fabric.is_global_zero:
-            X = Z.cpu().numpy()
-            count = count_categories(X, codes, random_state=self._settings.run.seed)
+            X, seed = Z.cpu().numpy(), self._settings.run.seed
+            sizes = parse_sizes(settings.sizes) or "unknown"
+            count = count_categories(
+                X, codes, sizes="alike" if k is not None else sizes, random_state=seed
+            )
+            if k is not None:
+                count = known_count(codes, k, count.novel_share)
         return self._fabric.broadcast(count)
 
     def _find(self, z: Tensor, state: TrainingState, *, moves: bool) -> FoundComponents:
@@ -168,8 +175,9 @@ class EStep:
         clusters = self._method.partition(
             X, codes, labels, moves=moves, seed=seed, count=state.count
         )
-        if self.expects_sizes(state, clusters.labels, clusters.n_components):
-            clusters = fit_expected_sizes(clusters, codes, z.device)
+        clusters = heed_sizes(
+            clusters, self.labels, self.sizes_to_heed(state), self._n_novel_rows(state), z.device
+        )
         temperature = self._settings.losses.prototype_temperature
         prototypes = prototypes_from(z, codes, clusters, reduced, settings, temperature)
         return FoundComponents(

@@ -11,6 +11,7 @@ from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
 from newfound.errors import DiscoveryWarning
 from newfound.mixture.counting.count import CategoryCount
+from newfound.mixture.counting.novel_size import Sizes
 from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
 from newfound.mixture.estimator import SplitMergeMixture
 
@@ -32,15 +33,15 @@ class Finished:
         Component of each image in the last E-step.
     count : CategoryCount or None
         The count in the features before training.
-    expects_sizes : bool
-        Whether components are to have the sizes that known classes suggest.
+    sizes : {"unknown", "alike"}, float or None
+        What is known about the mean size of novel categories; None to expect nothing.
     """
 
     features: Floats
     y: list[Any]
     labels: Ints
     count: CategoryCount | None
-    expects_sizes: bool
+    sizes: Sizes | None
 
 
 def fit_final_mixture(finished: Finished, settings: Settings) -> SplitMergeMixture:
@@ -64,7 +65,7 @@ def fit_final_mixture(finished: Finished, settings: Settings) -> SplitMergeMixtu
         # the paper has no final fit: its K is the one that the loop has reached
         mixture = mixture_for(estep, Z.shape[1], n_components=n_found, n_init=1)
         return mixture.set_params(random_state=seed).refit(Z, y, finished.labels)
-    changes = {"random_state": seed, "expect_sizes": finished.expects_sizes}
+    changes = {"random_state": seed, "sizes": finished.sizes}
     mixture = mixture_for(estep, Z.shape[1], count=finished.count, **changes)
     mixture.fit(Z, y)
     if estep.n_components not in (None, mixture.n_components_):
@@ -105,16 +106,13 @@ def rehearse_final(mixture: SplitMergeMixture, finished: Finished, settings: Set
     Rehearsal
         What became of the hidden classes.
     """
-    # in each draw, the labels decide again whether similar sizes are expected, unless the run
-    # itself did not expect them
-    sizes = None if mixture.expect_sizes else False
     seed = settings.run.seed
     quick = mixture_for(
         settings.estep,
         finished.features.shape[1],
         n_init=1,
         random_state=seed,
-        expect_sizes=sizes,
+        sizes=mixture.sizes,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)  # about the draws, not about the result

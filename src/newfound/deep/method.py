@@ -67,7 +67,7 @@ class Method(ABC):
     averages_weights : bool
         Whether the E-step and the result use the running mean of the weights.
     expects_sizes : bool
-        Whether the E-step gives components their expected sizes, unless ``size_weight`` is 0.
+        Whether the E-step heeds expected sizes, unless the setting ``sizes`` is "none".
     """
 
     uses_prototypes: bool = False
@@ -101,7 +101,7 @@ class Method(ABC):
 
 
 class PrototypicalContrast(Method):
-    """L = L_CL + λ(t)·(L_PCL + w·L_size), where L_CL may have a supervised share."""
+    """L = L_CL + λ(t)·(L_PCL + L_size), where L_CL may have a supervised share."""
 
     uses_prototypes = True
     averages_weights = True
@@ -128,7 +128,7 @@ class PrototypicalContrast(Method):
         if batch.prototypes.excess is None:
             return loss
         sized = size_loss(v, mu, batch.prototypes.excess, torch.cat([is_free, is_free]), tau)
-        return loss + weight * self.settings.losses.size_weight * sized
+        return loss + weight * sized
 
 
 class Contrast(Method):

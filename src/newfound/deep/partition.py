@@ -19,6 +19,7 @@ from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, prototypes_of
 from newfound.mixture.counting.count import CategoryCount
+from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.projection import EXACT_COLUMNS, Projection, enough_to_whiten
 from newfound.mixture.rows import nearest_centre
@@ -99,11 +100,12 @@ def mixture_for(settings: EStepSettings, n_columns: int, **changes: object) -> S
         "acceptance": settings.acceptance,
         "count_term": settings.count_term,
         "whiten": settings.whiten,
+        "sizes": parse_sizes(settings.sizes),
     }
     return SplitMergeMixture(**{**parameters, **changes})  # type: ignore[arg-type]
 
 
-def known_count(codes: Ints, n_components: int) -> CategoryCount:
+def known_count(codes: Ints, n_components: int, novel_share: float) -> CategoryCount:
     """The count when K is given: components may still split and merge, in pairs.
 
     Parameters
@@ -112,6 +114,8 @@ def known_count(codes: Ints, n_components: int) -> CategoryCount:
         Known class of each row or -1.
     n_components : int
         K.
+    novel_share : float
+        Share of the unlabelled rows that is novel.
     """
     n_known = int(codes.max()) + 1
     n_novel = max(0, n_components - n_known)
@@ -120,7 +124,7 @@ def known_count(codes: Ints, n_components: int) -> CategoryCount:
         interval=(float(n_novel), float(n_novel)),
         level=1.0,
         label_rate=float("nan"),
-        novel_share=float("nan"),
+        novel_share=novel_share,
         n_known=n_known,
         n_absent=0,
     )
@@ -175,7 +179,7 @@ def find_clusters(
     if labels is not None and not (task.moves and (task.count or settings.n_components is None)):
         return _reassign(X, codes, labels, settings)
     changes: dict[str, object] = {"n_init": 1, "random_state": task.seed, "count": task.count}
-    changes["expect_sizes"] = False  # the loop itself applies expected sizes
+    changes["sizes"] = None  # the loop itself heeds expected sizes
     if settings.acceptance == "literal":
         changes["max_passes"] = 1  # Algorithm 1 makes one pass per epoch
     if not task.moves and settings.n_components is None:

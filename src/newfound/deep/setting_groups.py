@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from newfound.errors import InputError
+from newfound.mixture.counting.novel_size import parse_sizes
 
 
 def _setting(default: Any, text: str, *, least: float | None = None) -> Any:
@@ -108,12 +109,6 @@ class LossSettings(Group):
         "0: use the prototype that the E-step assigned, as in the paper.",
         least=0,
     )
-    size_weight: float = _setting(
-        1.0,
-        "Weight in the loss of the assumption that novel categories are as large as known ones, "
-        "which the E-step makes too; 0: no such assumption.",
-        least=0,
-    )
     warmup_epochs: int = _setting(
         20, "T: epochs over which the prototypical loss gains its full weight.", least=0
     )
@@ -151,12 +146,22 @@ class EStepSettings(Group):
         "Whiten the features by the covariance within the labelled classes; by default only with "
         "10 known classes or more, and not with literal acceptance.",
     )
+    sizes: str = _setting(
+        "unknown",
+        "What you know about the sizes of novel categories: unknown, alike (as large as known ones "
+        "on average), the ratio of mean sizes, novel : known, such as 0.5, or none (take no "
+        "account of sizes, as the paper).",
+    )
     moves_every: int = _setting(
         10, "Number of epochs between rounds of splits and merges.", least=1
     )
     moves_after_epoch: bool = _setting(
         False, "Split and merge after the epoch, as Algorithm 1 is written, instead of before."
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_sizes(self.sizes)
 
 
 @dataclass(frozen=True)

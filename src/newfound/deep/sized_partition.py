@@ -1,106 +1,104 @@
-"""A partition with expected sizes: optimal transport in place of the nearest prototype."""
+"""A partition that heeds expected sizes: the solver of the mixture, with rows on the device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.arrays import Ints
+from newfound.arrays import Doubles, Ints
+from newfound.deep.holdout import LabelSplit
 from newfound.deep.partition import Clusters
 from newfound.labels import UNLABELLED
-from newfound.mixture.sizes import SOFTNESS, expected_sizes
+from newfound.mixture.counting.novel_size import Sizes
+from newfound.mixture.sizes import SOFTNESS, ShareRows, expect_sizes, fit_sizes
 
-_N_ROUNDS, _N_SCALINGS = 8, 10
 #: Largest number of costs (rows times components) in memory at a time.
 _CHUNK_ENTRIES = 1 << 26
 
 
-def fit_expected_sizes(clusters: Clusters, codes: Ints, device: torch.device) -> Clusters:
-    """Reassign unlabelled rows so that components get their expected sizes.
-
-    Two steps alternate: the plan R = argmin Σ R·(d² + ε·log R), whose rows sum to 1 and whose
-    columns sum to the expected sizes (Sinkhorn); and the novel prototypes, as means weighted by R.
-    In the end each row goes to the component with its largest share.
+def heed_sizes(
+    clusters: Clusters,
+    given: LabelSplit,
+    sizes: Sizes | None,
+    n_novel_rows: float,
+    device: torch.device,
+) -> Clusters:
+    """Reassign unlabelled rows so that components get about their expected sizes.
 
     Parameters
     ----------
     clusters : Clusters
         The partition to start from.
-    codes : ndarray of shape (n,)
-        Known class of each row or -1.
+    given : LabelSplit
+        Known classes of the rows, with and without those that are held out.
+    sizes : {"unknown", "alike"}, float or None
+        What is known about the mean size of novel categories; None to expect nothing.
+    n_novel_rows : float
+        How many rows are novel; NaN if nobody has counted.
     device : torch.device
         Device to compute on.
 
     Returns
     -------
     Clusters
-        The new partition with its expected `sizes`; or the old partition, if a component would
-        be left without rows.
+        The new partition with its `sizes`; or the old partition, if nothing can be expected, or a
+        component would be left without rows.
     """
-    n_known, free = clusters.n_known, np.flatnonzero(codes == UNLABELLED)
-    if n_known == 0 or len(free) == 0:
+    codes, everything, n_known = given.codes, given.all_codes, clusters.n_known
+    free = np.flatnonzero(codes == UNLABELLED)
+    if n_known == 0 or not (everything == UNLABELLED).any():
         return clusters
-    clusters = replace(
-        clusters, sizes=expected_sizes(codes, clusters.labels, clusters.n_components)
-    )
-
-    def put(values: object) -> Tensor:
-        return torch.as_tensor(values, dtype=torch.float32, device=device)
-
-    prototypes, sizes = put(clusters.prototypes), put(clusters.sizes)
-    chunks = torch.split(put(clusters.V[free]), max(1, _CHUNK_ENTRIES // len(sizes)))
-
-    def costs() -> Iterator[Tensor]:
-        return (torch.cdist(rows, prototypes).square() for rows in chunks)
-
-    for _ in range(_N_ROUNDS):
-        # costs of a single chunk are kept; those of many chunks are computed again
-        kept = list(costs()) if len(chunks) == 1 else None
-        nearest, sums, totals = [], torch.zeros_like(prototypes), torch.zeros_like(sizes)
-        plans = transport_plan(lambda: kept or costs(), sizes, SOFTNESS)  # noqa: B023
-        for rows, plan in zip(chunks, plans, strict=True):
-            nearest.append(plan.argmax(dim=1))
-            sums += plan.T @ rows
-            totals += plan.sum(dim=0)
-        prototypes[n_known:] = (sums / totals[:, None])[n_known:]
+    # how labels were drawn shows in all of them; held-out rows are then unlabelled ones as well
+    expected = expect_sizes(everything, clusters.labels, clusters.n_components, sizes, n_novel_rows)
+    if expected is None:
+        return clusters
+    held_out = np.bincount(everything[free][everything[free] >= 0], minlength=clusters.n_components)
+    expected = expected._replace(unlabelled=expected.unlabelled + held_out)
+    rows = torch.as_tensor(clusters.V[free], dtype=torch.float32, device=device)
+    fitted = fit_sizes(_share_on_device(rows), clusters.prototypes, n_known, expected)
+    if not fitted.converged:
+        return clusters
     labels = codes.copy()
-    labels[free] = torch.cat(nearest).cpu().numpy()
+    labels[free] = _nearest(rows, fitted.prototypes, fitted.offsets)
     if len(np.unique(labels)) < clusters.n_components:
         return clusters
-    return replace(clusters, labels=labels, prototypes=prototypes.cpu().double().numpy())
+    return replace(clusters, labels=labels, prototypes=fitted.prototypes, sizes=fitted.sizes)
 
 
-def transport_plan(
-    costs: Callable[[], Iterable[Tensor]], sizes: Tensor, softness: float
-) -> Iterator[Tensor]:
-    """The entropic transport plan, chunk by chunk: rows sum to 1, columns sum to `sizes`.
+def _share_on_device(rows: Tensor) -> ShareRows:
+    """What `share_by_distance` does, on the device of the rows."""
 
-    Parameters
-    ----------
-    costs : callable
-        Returns the same chunks each time: cost of each row in each column, shape (rows, K).
-    sizes : Tensor of shape (K,)
-        Sum of each column; together the number of all rows.
-    softness : float
-        ε.
+    def share(prototypes: Doubles, log_weights: Doubles) -> tuple[Doubles, Doubles]:
+        centres, weights = _put(prototypes, rows), _put(log_weights, rows)
+        held, sums = torch.zeros_like(weights), torch.zeros_like(centres)
+        for chunk in _chunks(rows, centres):
+            squared = torch.cdist(chunk, centres).square()
+            shares = torch.sub(weights, squared, alpha=1 / SOFTNESS).softmax(dim=1)
+            held += shares.sum(dim=0)
+            sums += shares.T @ chunk
+        held = held.clamp(min=torch.finfo(torch.float32).tiny)
+        return held.double().cpu().numpy(), sums.double().cpu().numpy()
 
-    Yields
-    ------
-    Tensor of shape (rows, K)
-        A chunk of the plan after a few scalings; the columns are scaled last.
-    """
+    return share
 
-    def log_shares(cost: Tensor) -> Tensor:
-        return torch.sub(before, cost, alpha=1 / softness).log_softmax(dim=1)
 
-    of_columns = torch.zeros_like(sizes)
-    for _ in range(_N_SCALINGS):
-        before = of_columns
-        sums = torch.stack([log_shares(cost).logsumexp(dim=0) for cost in costs()])
-        of_columns = before + sizes.log() - sums.logsumexp(dim=0)
-    for cost in costs():
-        yield (log_shares(cost) + (of_columns - before)).exp()
+def _nearest(rows: Tensor, prototypes: Doubles, offsets: Doubles) -> Ints:
+    """Component of each row, by squared distance less the offset."""
+    centres, less = _put(prototypes, rows), _put(offsets, rows)
+    chosen = [
+        (torch.cdist(chunk, centres).square() - less).argmin(dim=1)
+        for chunk in _chunks(rows, centres)
+    ]
+    labels: Ints = torch.cat(chosen).cpu().numpy()
+    return labels
+
+
+def _put(values: Doubles, rows: Tensor) -> Tensor:
+    return torch.as_tensor(values, dtype=rows.dtype, device=rows.device)
+
+
+def _chunks(rows: Tensor, centres: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(rows, max(1, _CHUNK_ENTRIES // len(centres)))

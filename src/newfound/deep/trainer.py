@@ -215,8 +215,8 @@ class _Loop:
         if fabric.is_global_zero and self.method.ends_with_mixture:
             labels = state.labels
             assert labels is not None  # an E-step came before
-            sized = self.e_step.expects_sizes(state, labels, int(labels.max()) + 1)
-            finished = Finished(Z, self.labels.y, labels, state.count, sized)
+            sizes = self.e_step.sizes_to_heed(state)
+            finished = Finished(Z, self.labels.y, labels, state.count, sizes)
             mixture = fit_final_mixture(finished, self.settings)
             if can_rehearse(mixture, self.settings):
                 listener.say("Rehearsing with hidden classes")

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 
-from newfound.arrays import ArrayLike, Ints, LabelsLike, RandomStateLike
+from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.assignment import mixture_parameters
@@ -24,7 +24,8 @@ from newfound.mixture.clustering import (
     check_positive_int,
     check_rows,
 )
-from newfound.mixture.counting.count import CategoryCount
+from newfound.mixture.counting.count import CategoryCount, count_checked
+from newfound.mixture.counting.novel_size import Sizes, check_sizes
 from newfound.mixture.hastings import CountTerm
 from newfound.mixture.kmeans import fit_labels
 from newfound.mixture.lloyd import PinnedRows
@@ -82,11 +83,11 @@ class SplitMergeMixture(
         component of the mixture with full covariances (slower).
     count_term : {"gamma", "factorial"}, default="gamma"
         Whether Γ(n) in Eq. 5 and 6 is (n - 1)!, or n! as the paper prints.
-    expect_sizes : bool, optional
-        Shift prototypes and borders until novel categories are as large as the numbers of labels
-        suggest (deviation D28). This helps if categories have similar sizes and labels are a
-        random part of their classes, and does harm if not. By default the numbers of labels
-        decide whether it is done, and it is not done if the acceptance is literal.
+    sizes : {"unknown", "alike"}, float or None, default="unknown"
+        What you know about the sizes of novel categories: nothing, that they are as large as known
+        ones on average, or the ratio of the mean sizes, novel : known. It enters the count, and
+        the borders between components (deviation D28). With None, or if the acceptance is literal,
+        the borders take no account of sizes.
     max_passes : int, default=30
         Maximum number of passes of split and merge moves.
     n_init : int, default=3
@@ -164,7 +165,7 @@ class SplitMergeMixture(
         prior: NIWPrior | None = None,
         assign: Assignment = "nearest",
         count_term: CountTerm = "gamma",
-        expect_sizes: bool | None = None,
+        sizes: Sizes | None = "unknown",
         max_passes: int = 30,
         n_init: int = 3,
         random_state: RandomStateLike = None,
@@ -180,7 +181,7 @@ class SplitMergeMixture(
         self.prior = prior
         self.assign = assign
         self.count_term = count_term
-        self.expect_sizes = expect_sizes
+        self.sizes = sizes
         self.max_passes = max_passes
         self.n_init = n_init
         self.random_state = random_state
@@ -266,8 +267,10 @@ class SplitMergeMixture(
             order,
             is_needed=self.acceptance == "calibrated" and self.n_components is None,
             given=self.count,
+            sizes=self.sizes or "unknown",
             random_state=random_state,
         )
+        self._n_novel_rows = self._count_novel_rows(X, codes, order)
         self.n_novel_interval_ = None if self.count_ is None else self.count_.interval
         whiten = self.whiten
         if whiten is None:
@@ -286,10 +289,8 @@ class SplitMergeMixture(
         for name in ("n_components_init", "n_components"):
             if getattr(self, name) is not None:
                 check_positive_int(name, getattr(self, name))
-        if self.expect_sizes not in (None, True, False):
-            raise InputError(
-                f"expect_sizes must be True, False or None; got {self.expect_sizes!r}."
-            )
+        if self.sizes is not None:
+            check_sizes(self.sizes)
         check_choice("acceptance", self.acceptance, ("calibrated", "literal"))
         check_choice("assign", self.assign, ("nearest", "soft"))
         check_choice("count_term", self.count_term, ("gamma", "factorial"))
@@ -316,8 +317,13 @@ class SplitMergeMixture(
         lead = best_start(starts, same_k=same_k)
         starts = [lead, *(start for start in starts if start is not lead)]
         partitions = [start.components.labels for start in starts]
-        expect_sizes = self._resolve_sizes(rows)
-        outcome = conclude(rows, partitions, assign=self.assign, expect_sizes=expect_sizes)
+        outcome = conclude(
+            rows,
+            partitions,
+            assign=self.assign,
+            sizes=self._sizes_of_result(rows),
+            n_novel_rows=self._n_novel_rows,
+        )
         self.labels_, self.stability_ = outcome.labels, outcome.stability
         # scikit-learn reads `_n_features_out` for the column names of `transform`
         self.n_components_ = self._n_features_out = len(outcome.stats)
@@ -333,16 +339,25 @@ class SplitMergeMixture(
         warn_if_missed(self.count_, self.n_novel_)
         return self
 
-    def _resolve_sizes(self, rows: SortedRows) -> bool | None:
-        """Whether novel categories are to be as large as known ones; None: the labels decide."""
+    def _count_novel_rows(self, X: Floats, codes: Ints, order: Ints) -> float:
+        """Estimate how many rows are novel, for the expected sizes; NaN if that is not needed."""
+        sizes_count = self.acceptance == "calibrated" and self.assign == "nearest"
+        n_known, n_free = int(codes.max()) + 1, int((codes == UNLABELLED).sum())
+        if not sizes_count or self.sizes != "unknown" or n_known < 2 or n_free == 0:
+            return float("nan")
+        count = self.count_
+        if count is None:
+            # a fixed seed: the share of novel rows describes the data, and draws nothing else
+            count = count_checked(X, codes, order, sizes="alike", random_state=0)
+        return count.novel_share * n_free
+
+    def _sizes_of_result(self, rows: SortedRows) -> Sizes | None:
+        """What to expect of the sizes of components; None if nothing can be expected."""
         some_labelled = 0 < len(rows.free) < len(rows.codes)
-        if self.assign == "soft" or not some_labelled:
-            return False
-        if self.expect_sizes is not None:
-            return self.expect_sizes
         # a known class without unlabelled rows has no size that could be expected
         all_present = self.count_ is None or self.count_.n_absent == 0
-        return None if self.acceptance == "calibrated" and all_present else False
+        able = self.acceptance == "calibrated" and self.assign == "nearest"
+        return self.sizes if able and some_labelled and all_present else None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -19,9 +19,10 @@ from newfound.mixture.assignment import (
     prototypes_of,
     spherical_variance,
 )
+from newfound.mixture.counting.novel_size import Sizes
 from newfound.mixture.rows import SortedRows, nearest_centre, squared_distances
 from newfound.mixture.search import Assignment, FinishedStart
-from newfound.mixture.sizes import expected_sizes, fit_sizes, sizes_are_alike
+from newfound.mixture.sizes import expect_sizes, fit_sizes, share_by_distance
 from newfound.mixture.split_merge import number_components
 from newfound.mixture.stats import GaussianStats
 
@@ -75,7 +76,8 @@ def conclude(
     partitions: list[Ints],
     *,
     assign: Assignment,
-    expect_sizes: bool | None,
+    sizes: Sizes | None,
+    n_novel_rows: float,
 ) -> Outcome:
     """Make one result of the partitions that the starts ended with.
 
@@ -87,9 +89,10 @@ def conclude(
         Partition of each start; that of the best start comes first.
     assign : {"nearest", "soft"}
         How rows find their components.
-    expect_sizes : bool or None
-        Whether novel components are to be as large as known ones; None to decide by the numbers
-        of labels.
+    sizes : {"unknown", "alike"}, float or None
+        What is known about the mean size of novel categories; None to expect nothing.
+    n_novel_rows : float
+        How many rows are novel; NaN if nobody has counted.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def conclude(
     """
     labels, stability = vote(partitions[0], partitions[1:], rows.n_known)
     labels, stability = _finish_assignment(rows, labels, stability, assign)
-    labels, prototypes, offsets = _adjust_to_sizes(rows, labels, expect_sizes)
+    labels, prototypes, offsets = _adjust_to_sizes(rows, labels, sizes, n_novel_rows)
     variance = _fit_variance(rows, prototypes, offsets)
     number_of, order = number_by_size(labels, rows.classes.by_content, rows.keys)
     labels = number_of[labels]
@@ -195,24 +198,23 @@ def _finish_assignment(
 
 
 def _adjust_to_sizes(
-    rows: SortedRows, labels: Ints, expect_sizes: bool | None
+    rows: SortedRows, labels: Ints, sizes: Sizes | None, n_novel_rows: float
 ) -> tuple[Ints, Doubles, Doubles]:
     """Labels, prototypes and offsets, with components of the expected sizes (deviation D28)."""
     prototypes = prototypes_of(rows.V, rows.codes, labels, rows.n_known)
     unadjusted = labels, prototypes, np.zeros(len(prototypes))
-    if expect_sizes is None:
-        expect_sizes = sizes_are_alike(rows.codes, labels, len(prototypes))
-    if not expect_sizes:
+    expected = expect_sizes(rows.codes, labels, len(prototypes), sizes, n_novel_rows)
+    if expected is None:
         return unadjusted
     free = rows.free
-    V, sizes = rows.V[free], expected_sizes(rows.codes, labels, len(prototypes))
-    prototypes, offsets = fit_sizes(V, prototypes, rows.n_known, sizes)
+    V = rows.V[free]
+    fitted = fit_sizes(share_by_distance(V), prototypes, rows.n_known, expected)
     labels = rows.codes.copy()
-    labels[free] = nearest_centre(V, prototypes.astype(V.dtype), offsets)[0]
+    labels[free] = nearest_centre(V, fitted.prototypes.astype(V.dtype), fitted.offsets)[0]
     # K was decided before; a component that would lose all its rows rules the adjustment out
-    if len(np.unique(labels)) < len(prototypes):
+    if len(np.unique(labels)) < len(prototypes) or not fitted.converged:
         return unadjusted
-    return labels, prototypes, offsets
+    return labels, fitted.prototypes, fitted.offsets
 
 
 def number_by_size(labels: Ints, known: Ints, keys: Keys) -> tuple[Ints, Ints]:

@@ -1,41 +1,54 @@
-"""How large categories are expected to be, judged by the sizes of the known ones (D28).
+"""How large components are expected to be, and a partition that heeds it (D28).
 
-Like the count of the categories, this assumes that known and novel classes are alike. If known
-classes all have one size, so have novel ones; if known sizes have a long tail, so have novel ones.
+The known classes show how much sizes differ, and the count shows how many rows are novel. A
+component of the nearest prototypes may be far larger or smaller than that, because it holds two
+categories or a part of one. How much the expectation counts is no setting: it is the share of the
+differences between found and expected sizes that true sizes do not explain.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
-from scipy.stats import chi2, rankdata
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
+from newfound.mixture.counting.count import labelled_by_class
+from newfound.mixture.counting.novel_size import Sizes
 from newfound.mixture.rows import row_blocks, squared_distances
 
 #: ε: how soft the assignment by sizes is, in squared distances of unit-length rows.
 SOFTNESS = 0.04
-#: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
-_N_ROUNDS, _TOLERANCE = 80, 0.02
 #: Fewer known classes than this do not show how sizes differ.
 _LEAST_CLASSES = 5
-#: Numbers of labels that are more even than chance allows at this level were not drawn at random.
-_TOO_EVEN = 0.03
-#: Largest coefficient of variation of sizes that count as alike.
-_LARGEST_SPREAD = 0.3
-#: Largest accepted ratio of unlabelled rows in known classes to the expected number, or inverse.
-_FACTOR = 3.0
-#: Smallest expected size of a component, as a share of the mean size, before scaling.
+#: Smallest expected size of a component, as a share of the mean of its kind.
 _LEAST_SHARE = 0.1
+#: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
+_N_ROUNDS, _TOLERANCE = 400, 0.02
+
+#: From prototypes (K, q) and log weights (K,): the shares of rows that the components hold, summed
+#: over the rows (K,), and the rows weighted by these shares (K, q).
+ShareRows = Callable[[Doubles, Doubles], tuple[Doubles, Doubles]]
 
 
-def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
-    """Expected number of unlabelled rows of each component.
+class ExpectedSizes(NamedTuple):
+    """Expected numbers of unlabelled rows."""
 
-    A class has n/K rows on average. For a known class, the number of its labelled rows over the
-    label rate is a second estimate. The two are combined by empirical Bayes: the second counts as
-    far as known classes differ by more than the random draw of labels explains. Novel components
-    get the quantiles of the sizes of known classes, the largest component the highest.
+    unlabelled: Doubles  # (K,)
+    log_variance: float  # of the true sizes around them, on a log scale
+
+
+def expect_sizes(
+    codes: Ints, labels: Ints, n_components: int, sizes: Sizes | None, n_novel_rows: float
+) -> ExpectedSizes | None:
+    """Expect a number of unlabelled rows in each component.
+
+    The size of a known class is the number of its labels over the label rate, drawn to the mean as
+    far as the random draw of labels explains the differences. Novel components have the same
+    relative sizes as known classes, the largest component the largest; their mean is the number of
+    novel rows over the number of novel components.
 
     Parameters
     ----------
@@ -45,113 +58,126 @@ def expected_sizes(codes: Ints, labels: Ints, n_components: int) -> Doubles:
         Component of each row, known classes first; gives the order of the novel sizes.
     n_components : int
         K.
+    sizes : {"unknown", "alike"}, float or None
+        What is known about the mean size of novel categories; None to expect nothing.
+    n_novel_rows : float
+        How many rows are novel; NaN if nobody has counted. Used if the sizes are unknown.
 
     Returns
     -------
-    ndarray of shape (K,)
-        Expected numbers; their sum is the number of unlabelled rows.
+    ExpectedSizes or None
+        None if nothing can be expected: there are no novel components, fewer than five known
+        classes, or each class was given the same number of labels, which hides its size.
     """
-    labelled = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
-    n_known, mean = len(labelled), len(codes) / n_components
-    known = np.full(n_known, mean)
-    if n_known > 1:
-        rate = min(labelled.mean() / mean, 1.0)
-        by_labels = labelled / rate
-        by_chance, observed = mean * (1 - rate) / rate, by_labels.var(ddof=1)
-        known += max(0.0, 1 - by_chance / observed if observed > 0 else 0) * (by_labels - mean)
-    n_novel = n_components - n_known
-    # components of equal size share the mean of their ranks, whatever their numbers are
-    ranks = rankdata(np.bincount(labels, minlength=n_components)[n_known:])
-    novel = np.quantile(known if n_known else [mean], (ranks - 0.5) / max(n_novel, 1))
-    unlabelled = np.concatenate([known - labelled, novel]).clip(min=_LEAST_SHARE * mean)
-    expected: Doubles = unlabelled * ((codes == UNLABELLED).sum() / unlabelled.sum())
-    return expected
+    n_labels = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
+    n_known, n_novel = len(n_labels), n_components - len(n_labels)
+    n_free = int((codes == UNLABELLED).sum())
+    if sizes is None or n_known < _LEAST_CLASSES or n_novel < 1:
+        return None
+    if sizes != "unknown":
+        ratio = 1.0 if sizes == "alike" else float(sizes)
+        n_novel_rows = len(codes) * ratio * n_novel / (ratio * n_novel + n_known)
+    elif np.isnan(n_novel_rows):
+        n_novel_rows = float(((labels >= n_known) & (codes == UNLABELLED)).sum())
+    n_novel_rows = min(n_novel_rows, n_free)
+    rate = n_labels.sum() / (len(codes) - n_novel_rows)
+    if n_novel_rows < n_novel or labelled_by_class(n_labels, rate):
+        return None
+    known, log_variance = _known_sizes(n_labels, rate)
+    ranks = np.argsort(np.argsort(np.bincount(labels, minlength=n_components)[n_known:]))
+    novel = np.quantile(known, (ranks + 0.5) / n_novel)
+    novel *= n_novel_rows / novel.sum()
+    unlabelled = np.concatenate(
+        [
+            (known - n_labels).clip(min=_LEAST_SHARE * known.mean()),
+            novel.clip(min=_LEAST_SHARE * novel.mean()),
+        ]
+    )
+    return ExpectedSizes(unlabelled * (n_free / unlabelled.sum()), log_variance)
 
 
-def sizes_are_alike(codes: Ints, labels: Ints, n_components: int) -> bool:
-    """Whether labels suggest that categories have similar sizes, and are a random part of them.
+def _known_sizes(n_labels: Ints, rate: float) -> tuple[Doubles, float]:
+    """Sizes of the known classes, labelled rows included, and their variance on a log scale."""
+    by_labels, mean = n_labels / rate, n_labels.mean() / rate
+    observed, by_chance = by_labels.var(ddof=1), mean * (1 - rate) / rate
+    real = max(0.0, observed - by_chance)
+    drawn = real / observed if observed > 0 else 0.0
+    return mean + drawn * (by_labels - mean), float(np.log1p(real / mean**2))
 
-    If labels are drawn at random, their numbers vary from class to class by chance. If they vary
-    less, each class was given a quota, which says nothing about its size. If they vary much more,
-    the sizes of the classes vary. Finally, known classes must hold about as many unlabelled rows as
-    the labels suggest. They hold hardly any if all rows of known classes have been labelled.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n,)
-        Known class of each row or -1.
-    labels : ndarray of shape (n,)
-        Component of each row, known classes first, by the nearest prototype.
-    n_components : int
-        K.
+class FittedSizes(NamedTuple):
+    """A partition that heeds the expected sizes."""
 
-    Returns
-    -------
-    bool
-        Also False if fewer than five classes are known.
-    """
-    labelled = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
-    n_known, mean = len(labelled), len(codes) / n_components
-    if n_known < _LEAST_CLASSES or labelled.mean() >= mean:
-        return False
-    by_chance = labelled.mean() * (1 - labelled.mean() / mean)
-    spread, freedom = labelled.var(ddof=1), n_known - 1
-    too_even = chi2.cdf(freedom * spread / by_chance, freedom) < _TOO_EVEN
-    uneven = spread - by_chance > (_LARGEST_SPREAD * labelled.mean()) ** 2
-    held = np.count_nonzero((codes == UNLABELLED) & (labels < n_known))
-    expected = expected_sizes(codes, labels, n_components)[:n_known].sum()
-    return bool(not too_even and not uneven and 1 / _FACTOR < held / expected < _FACTOR)
+    prototypes: Doubles  # (K, q)
+    offsets: Doubles  # (K,) ε·log w, to be subtracted from the squared distances
+    sizes: Doubles  # (K,) numbers of unlabelled rows, by shares
+    converged: bool
 
 
 def fit_sizes(
-    V: Floats, prototypes: Doubles, n_known: int, sizes: Doubles
-) -> tuple[Doubles, Doubles]:
-    r"""Move novel prototypes and adjust weights until components have the expected sizes.
+    share_rows: ShareRows, prototypes: Doubles, n_known: int, expected: ExpectedSizes
+) -> FittedSizes:
+    r"""Move novel prototypes and adjust weights until components have about the expected sizes.
 
-    This is EM of equal spherical components, with one change: the weights are not the shares of
-    rows that the components have, but are chosen such that they get the expected shares.
+    This is EM of equal spherical components with other weights, those of unbalanced optimal
+    transport. With the sizes h that the components hold:
 
     .. math::
-        r_{ik} ∝ w_k \exp(-|v_i - μ_k|^2/ε), \quad w_k ← w_k n_k / \sum_i r_{ik},
-        \quad μ_k ← \sum_i r_{ik} v_i / \sum_i r_{ik}
+        r_{ik} ∝ w_k \exp(-|v_i - μ_k|^2/ε), \quad h_k = \sum_i r_{ik},
+        \quad w_k ← (w_k n_k / h_k)^g, \quad μ_k ← \sum_i r_{ik} v_i / h_k
+
+    g = 1 - s²/δ² is the gain of the expectation: s² is the variance of true sizes around the
+    expected ones, and δ² that of the sizes that nearest prototypes give, both on a log scale. If
+    all classes are of one size, s² = 0 and the expected sizes are reached; if sizes differ as much
+    as those that are found, g = 0 and nothing is changed.
 
     Parameters
     ----------
-    V : ndarray of shape (n, q)
-        Unlabelled rows, at unit length.
+    share_rows : callable
+        Shares the rows among the components; see `ShareRows`, and `share_by_distance`.
     prototypes : ndarray of shape (K, q)
         μ to start with.
     n_known : int
         K^l; the prototypes of known classes do not move.
-    sizes : ndarray of shape (K,)
-        n_k > 0; their sum is n.
+    expected : ExpectedSizes
+        n_k > 0, and s².
 
     Returns
     -------
-    prototypes : ndarray of shape (K, q)
-        μ.
-    offsets : ndarray of shape (K,)
-        ε·log w, to be subtracted from the squared distances.
+    FittedSizes
+        Prototypes, offsets and sizes.
     """
-    prototypes, log_weights = prototypes.copy(), np.zeros(len(sizes))
-    labels = np.full(len(V), -1)
-    for _ in range(_N_ROUNDS):
-        held, sums, before = np.zeros(len(sizes)), np.zeros_like(prototypes), labels.copy()
+    prototypes, log_weights = prototypes.astype(np.float64), np.zeros(len(prototypes))
+    held, sums = share_rows(prototypes, log_weights)
+    found = float(np.square(np.log(expected.unlabelled / held)).mean())
+    gain = max(0.0, 1 - expected.log_variance / found) if found > 0 else 0.0
+    converged = gain == 0
+    for _ in range(_N_ROUNDS if gain > 0 else 0):
+        wanted = gain * (log_weights + np.log(expected.unlabelled / held))
+        step, log_weights = float(np.abs(wanted - log_weights).max()), wanted
+        prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
+        held, sums = share_rows(prototypes, log_weights)
+        if step < _TOLERANCE:
+            converged = True
+            break
+    return FittedSizes(prototypes, SOFTNESS * log_weights, held, converged)
+
+
+def share_by_distance(V: Floats) -> ShareRows:
+    """Share rows by their distances from the prototypes."""
+
+    def share(prototypes: Doubles, log_weights: Doubles) -> tuple[Doubles, Doubles]:
+        held, sums = np.zeros(len(prototypes)), np.zeros_like(prototypes)
         for block in row_blocks(len(V), max(prototypes.shape)):
             shares = squared_distances(V[block], prototypes.astype(V.dtype))
             shares *= -1 / SOFTNESS
             shares += log_weights.astype(V.dtype)
-            labels[block] = shares.argmax(axis=1)
             shares -= shares.max(axis=1, keepdims=True)
             np.exp(shares, out=shares)
             shares /= shares.sum(axis=1, keepdims=True)
             held += shares.sum(axis=0, dtype=np.float64)
             sums += shares.T @ V[block]
         # a component that is far from all rows may hold exactly 0
-        held = held.clip(min=np.finfo(V.dtype).tiny)
-        step = np.log(sizes / held)
-        log_weights += step
-        prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
-        if np.abs(step).max() < _TOLERANCE and np.array_equal(labels, before):
-            break
-    return prototypes, SOFTNESS * log_weights
+        return held.clip(min=np.finfo(np.float32).tiny), sums
+
+    return share

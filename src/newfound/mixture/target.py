@@ -15,6 +15,7 @@ from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED
 from newfound.mixture.clustering import default_n_components
 from newfound.mixture.counting.count import CategoryCount, count_checked
+from newfound.mixture.counting.novel_size import Sizes
 
 #: With fewer known classes than this, they say little about novel ones.
 _CLASSES_TO_TRUST = 5
@@ -41,6 +42,7 @@ def count_for_moves(
     *,
     is_needed: bool,
     given: CategoryCount | None,
+    sizes: Sizes,
     random_state: np.random.RandomState,
 ) -> CategoryCount | None:
     """Count the categories if the moves need it; warn if too few classes are known.
@@ -57,6 +59,8 @@ def count_for_moves(
         Whether moves are to lead to a count: not if K is given or the acceptance is literal.
     given : CategoryCount or None
         A count to use instead of counting.
+    sizes : {"unknown", "alike"} or float
+        What is known about the sizes of novel categories.
     random_state : RandomState
         Draws the hidden classes.
 
@@ -79,7 +83,7 @@ def count_for_moves(
         warnings.warn(_FEW_CLASSES.format(n_known), DiscoveryWarning, stacklevel=4)
     if given is not None:
         return given
-    return count_checked(X, codes, order, random_state=random_state)
+    return count_checked(X, codes, order, sizes=sizes, random_state=random_state)
 
 
 def resolve_start(

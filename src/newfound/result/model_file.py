@@ -6,7 +6,6 @@ makes the same predictions as the one that was saved, to the last bit.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,8 @@ _VALUES = (
     *["n_known_", "n_novel_", "n_components_", "n_directions_", "n_features_in_", "n_iter_"],
     *["converged_", "_spherical_variance", "_n_features_out"],
 )
+#: What `sizes` was before: `expect_sizes`.
+_SIZES_BEFORE = {None: "unknown", True: "alike", False: None}
 _PROJECTION_ARRAYS = ("mean_", "components_", "explained_variance_ratio_")
 _PRIOR = ("m", "kappa", "nu", "psi")
 
@@ -134,7 +135,7 @@ def _words_of(mixture: SplitMergeMixture) -> dict[str, Any]:
         "projection": mixture.projection_.get_params(),
         "classes": {"type": classes.dtype.str, "names": classes.tolist()},
         "values": {name: _plain(getattr(mixture, name)) for name in _VALUES},
-        "count": None if mixture.count_ is None else _count_values(mixture.count_),
+        "count": None if mixture.count_ is None else mixture.count_.as_plain(),
         "history": [asdict(done) for done in mixture.history_],
     }
 
@@ -146,14 +147,8 @@ def _plain_settings(mixture: SplitMergeMixture) -> dict[str, Any]:
     if not isinstance(settings["random_state"], int):
         settings["random_state"] = None
     if mixture.count is not None:
-        settings["count"] = _count_values(mixture.count)
+        settings["count"] = mixture.count.as_plain()
     return {name: settings[name] for name in settings if name not in ("prior", "callback")}
-
-
-def _count_values(count: CategoryCount) -> dict[str, Any]:
-    """A count for JSON, which has no NaN: with a given K no label rate is estimated."""
-    values = asdict(count).items()
-    return {name: None if isinstance(v, float) and math.isnan(v) else v for name, v in values}
 
 
 def _plain(value: Any) -> Any:
@@ -164,8 +159,11 @@ def _plain(value: Any) -> Any:
 
 
 def _mixture_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]) -> SplitMergeMixture:
-    mixture = SplitMergeMixture(**words["settings"])
-    mixture.set_params(count=_count_from(words["settings"]["count"]))
+    settings = dict(words["settings"])
+    if "expect_sizes" in settings:  # files of version 0.1.0
+        settings["sizes"] = _SIZES_BEFORE[settings.pop("expect_sizes")]
+    mixture = SplitMergeMixture(**settings)
+    mixture.set_params(count=_count_from(settings["count"]))
     if "given_prior.m" in numbers:
         mixture.set_params(prior=_prior_from(numbers, "given_prior"))
     # Files from before sizes could be expected have no offsets, which is the same as zeros.
@@ -200,12 +198,8 @@ def _projection_from(numbers: dict[str, npt.NDArray[Any]], words: dict[str, Any]
     return projection
 
 
-def _count_from(count: dict[str, Any] | None) -> CategoryCount | None:
-    if count is None:
-        return None
-    values: dict[str, Any]
-    values = {name: math.nan if value is None else value for name, value in count.items()}
-    return CategoryCount(**{**values, "interval": (*count["interval"],)})
+def _count_from(values: dict[str, Any] | None) -> CategoryCount | None:
+    return None if values is None else CategoryCount.from_plain(values)
 
 
 def _pass_from(done: dict[str, Any]) -> Pass:

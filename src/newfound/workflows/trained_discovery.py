@@ -230,7 +230,7 @@ def _fit_trained(
         items.collection.y.tolist(),
         trained.mixture.labels_,
         before.mixture.count_,
-        bool(trained.mixture.expect_sizes),
+        trained.mixture.sizes,
     )
     rehearsal = None
     with job.timed("fit"), job.collecting_warnings():

@@ -26,8 +26,8 @@ novel classes lie in the feature space in the same way.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -100,6 +100,27 @@ class CategoryCount:
     novel_size_interval: tuple[float, float] = (float("nan"), float("nan"))
     sizes_from: Literal["data", "prior", "given"] = "given"
     alike: float = 1.0
+
+    def as_plain(self) -> dict[str, Any]:
+        """The count for JSON, which has neither tuples nor NaN."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return [plain(entry) for entry in value]
+            return None if isinstance(value, float) and np.isnan(value) else value
+
+        return {name: plain(value) for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_plain(cls, values: dict[str, Any]) -> CategoryCount:
+        """Read what `as_plain` made."""
+
+        def restore(value: Any) -> Any:
+            if isinstance(value, list):
+                return tuple(restore(entry) for entry in value)
+            return float("nan") if value is None else value
+
+        return cls(**{name: restore(value) for name, value in values.items()})
 
 
 def count_categories(
@@ -190,7 +211,7 @@ def count_checked(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     n_labels = np.bincount(codes[is_labelled])
     # a sample of rows has random numbers of labels, even if each class was given the same number
-    by_class = len(X) <= MAX_ROWS and _labelled_by_class(n_labels)
+    by_class = len(X) <= MAX_ROWS and labelled_by_class(n_labels)
     if len(X) > MAX_ROWS:
         order = _sample(order, codes, rng)
     codes = codes[order]
@@ -226,14 +247,20 @@ def _sample(order: Ints, codes: Ints, rng: np.random.Generator) -> Ints:
     return order[taken]
 
 
-def _labelled_by_class(sizes: Ints) -> bool:
+def labelled_by_class(n_labels: Ints, rate: float = 0.5) -> bool:
     """Whether the numbers of labels vary far less than if labels had been given at random.
 
-    At random, their variance would be at least (1 - r) times their mean. The factor of 0.5
-    allows for a label rate r of up to 0.5.
+    At random, their variance would be at least (1 - r) times their mean.
+
+    Parameters
+    ----------
+    n_labels : ndarray of int, shape (K^l,)
+        Number of labels of each class.
+    rate : float, default=0.5
+        The label rate r, or the largest that it may have.
     """
-    dispersion = float(sizes.var(ddof=1) / sizes.mean()) * (len(sizes) - 1)
-    return bool(dispersion < 0.5 * stats.chi2.ppf(0.01, len(sizes) - 1))
+    dispersion = float(n_labels.var(ddof=1) / n_labels.mean()) * (len(n_labels) - 1)
+    return bool(dispersion < (1 - rate) * stats.chi2.ppf(0.01, len(n_labels) - 1))
 
 
 class _Mass(NamedTuple):
@@ -274,7 +301,10 @@ def _weigh(evidence: Evidence, codes: Ints) -> _Mass:
         odds = estimate_odds(evidence, n_unlabelled)
     mass = _Mass(evidence, odds, 0.0, present, n_labels[present], n_unlabelled)
     error = _standard_error(evidence, odds, float(mass.n_alike(max(0.0, odds.value))), n_unlabelled)
-    return mass._replace(odds_error=error)
+    # where novel classes are not like hidden ones, for example much larger, the shortest walk
+    # alone gives other odds than all measures of nearness together
+    simple = estimate_odds(evidence.by_shortest_walk(), n_unlabelled)
+    return mass._replace(odds_error=float(np.hypot(error, odds.value - simple.value)))
 
 
 def _reach_of(mass: _Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:

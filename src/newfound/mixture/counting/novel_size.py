@@ -1,10 +1,10 @@
 """The mean size of novel classes: a prior, the evidence, and what follows for K^n.
 
-τ is the log of the mean size of known classes over that of novel classes. The prior has two parts
-of equal weight. Either novel classes are alike the known ones: τ differs from 0 only as far as the
-sizes of known classes themselves differ. Or sizes were no matter of chance, for instance because
-the large classes were labelled first: then τ may be anything, and is within ±log 3 in two of three
-collections. The evidence is that of `measure_reach`.
+τ is the log of the mean size of known classes over that of novel classes. The prior has two parts.
+Either novel classes are like the known ones: τ differs from 0 only as far as the sizes of known
+classes themselves differ. Or it was no matter of chance which classes were labelled; the large ones
+first, for instance. Then τ may be anything, and is within ±log 4 in two of three collections. The
+evidence is that of `measure_reach`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from newfound.mixture.counting.reach import Reach
 Sizes = Literal["unknown", "alike"] | float
 
 #: Standard deviation of τ if sizes were no matter of chance.
-_SPREAD = float(np.log(3))
+_SPREAD = float(np.log(4))
 #: Prior probability that sizes are alike.
-_ALIKE = 0.5
+_ALIKE = 0.6
 #: Relative error of the slope: it is measured on known classes at the sizes that they have.
 _SLOPE_ERROR = 0.2
 #: Values of τ, from novel classes that are 20 times larger to 20 times smaller.
@@ -50,6 +50,21 @@ def check_sizes(sizes: object) -> None:
         'sizes must be "unknown", "alike", or a number: the mean size of novel categories over '
         f"that of known ones, such as 0.5; got {sizes!r}."
     )
+
+
+def parse_sizes(text: str) -> Sizes | None:
+    """Read what a command line or a settings file says: unknown, alike, none, or a ratio."""
+    if text in ("unknown", "alike", "none"):
+        return None if text == "none" else text  # type: ignore[return-value]
+    try:
+        ratio = float(text)
+        check_sizes(ratio)
+    except (ValueError, InputError) as error:
+        raise InputError(
+            f"sizes must be unknown, alike, or the mean size of novel categories over that of "
+            f"known ones, such as 0.5; got {text!r}."
+        ) from error
+    return ratio
 
 
 def judge_sizes(sizes: Sizes, reach: Reach | None, n_alike: float, spread: float) -> SizeRatio:
