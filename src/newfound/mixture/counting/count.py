@@ -384,6 +384,9 @@ def _standard_error(evidence: Evidence, odds: Odds, n_novel: float, n_unlabelled
     by_class *= 2 / n_classes + 1 / max(1.0, n_novel)
     by_row = odds.share**2 * odds.row_variance
     by_row *= 2 / evidence.n_kept + 1 / max(1.0, odds.share * n_unlabelled)
+    # rows vary around the means of their own classes, which takes one from each class
+    n_labels = len(np.unique(evidence.held_out.row))
+    by_row *= n_labels / max(1, n_labels - len(np.unique(evidence.held_out.own)))
     scale = n_unlabelled / evidence.n_kept
     return max(scale * float(np.sqrt(by_class + by_row)), 1e-9)
 
