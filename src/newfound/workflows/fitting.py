@@ -172,7 +172,4 @@ def _note_on_borders(mixture: SplitMergeMixture) -> list[str]:
     """A note where expected sizes have moved the borders between categories."""
     if not mixture.offsets_.any():
         return []
-    return [
-        "The borders between categories take into account how large each is expected to be; the "
-        "sizes of known categories show how far that can be told."
-    ]
+    return ["The borders between categories take into account how large each is expected to be."]
