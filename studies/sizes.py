@@ -1,4 +1,4 @@
-"""The gain from expecting categories of similar sizes, and where it is not expected.
+"""The gain from expected sizes of categories, and where nothing is expected.
 
     python studies/sizes.py FILE.npz … --out sizes.jsonl
 
@@ -55,11 +55,11 @@ def make_case(X, truth, permutation, *, tail, quota):
     return X, truth, y
 
 
-def scores(X, truth, y, expect_sizes):
+def scores(X, truth, y, sizes):
     """All, Old and New in %, K^n, and whether sizes were expected."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)
-        mixture = SplitMergeMixture(n_init=2, random_state=0, expect_sizes=expect_sizes).fit(X, y)
+        mixture = SplitMergeMixture(n_init=2, random_state=0, sizes=sizes).fit(X, y)
     free = y == -1
     found = discovery_scores(truth[free], mixture.labels_[free], np.unique(y[~free]))
     percent = [round(100 * share, 1) for share in (found.all, found.old, found.new)]
@@ -77,8 +77,8 @@ def main():
             for tail in (False, True):
                 for permutation in range(3):
                     case = make_case(X, truth, permutation, tail=tail, quota=quota)
-                    without, n_novel, _ = scores(*case, False)
-                    by_default, _, expected = scores(*case, None)
+                    without, n_novel, _ = scores(*case, None)
+                    by_default, _, expected = scores(*case, "unknown")
                     line = json.dumps(
                         {
                             "features": file.stem,

@@ -1,6 +1,6 @@
 import pytest
 
-from newfound.words import any_of, file_size, first_few, plural, things
+from newfound.words import any_of, file_size, first_few, plural, things, times_as_large
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,22 @@ def test_things_are_called_what_they_are():
         *("pictures", "texts", "items")
     ]
     assert things("pictures", 1) == "picture"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [
+        (0.01, "less than a tenth as large"),
+        (0.11, "about a tenth as large"),
+        (0.35, "about a third as large"),
+        (0.5, "about half as large"),
+        (0.88, "about four fifths as large"),
+        (0.95, "about as large"),
+        (1.1, "about as large"),
+        (1.52, "about 1.5 times as large"),
+        (2.0, "about 2 times as large"),
+        (12.4, "about 12 times as large"),
+    ],
+)
+def test_a_ratio_of_sizes_in_words(ratio, text):
+    assert times_as_large(ratio) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 
@@ -48,6 +49,43 @@ def file_size(n_bytes: int) -> str:
             return f"{size:.0f} {unit}" if unit == "B" or size >= 99.95 else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
+
+
+#: Shares in words, the largest first.
+_SHARES = {
+    0.8: "four fifths",
+    0.75: "three quarters",
+    0.67: "two thirds",
+    0.5: "half",
+    0.33: "a third",
+    0.25: "a quarter",
+    0.2: "a fifth",
+    0.1: "a tenth",
+}
+
+
+def times_as_large(ratio: float) -> str:
+    """A ratio of sizes in words: ``about a third as large``, ``about 2.5 times as large``.
+
+    Parameters
+    ----------
+    ratio : float
+        The size of one thing over that of the other, above 0.
+
+    Returns
+    -------
+    str
+        The words, without the other thing: "as known ones" may follow.
+    """
+    if ratio < 0.07:
+        return "less than a tenth as large"
+    if 0.9 <= ratio <= 1.1:
+        return "about as large"
+    if ratio > 1.1:
+        times = f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}".removesuffix(".0")
+        return f"about {times} times as large"
+    nearest = min(_SHARES, key=lambda share: abs(math.log(share / ratio)))
+    return f"about {_SHARES[nearest]} as large"
 
 
 _THINGS = {"pictures": "picture", "texts": "text", "features": "item"}

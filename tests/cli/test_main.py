@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +20,12 @@ from typer.testing import CliRunner
 
 import newfound
 from newfound.__main__ import main
+from newfound.cli.answers import size_sentence
 from newfound.cli.main import app
 from newfound.data.collection import Skipped
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
+from newfound.mixture.counting.count import CategoryCount
 from newfound.result.store import read_result
 from newfound.workflows.demo import Category, Demo
 
@@ -241,7 +244,7 @@ def other_value(name, value):
         return (value or 0) + 3
     if kind is float:
         return value / 2 or 0.25
-    return "other"
+    return "alike" if name == "sizes" else "other"
 
 
 def as_options(settings):
@@ -318,7 +321,7 @@ def test_pretrain_reads_no_labels(asked):
 
 def test_count_says_how_many(tmp_path):
     np.savez(tmp_path / "f.npz", X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
-    printed = succeed("count", tmp_path / "f.npz", "--seed", "1")
+    printed = succeed("count", tmp_path / "f.npz", "--seed", "1", "--sizes", "alike")
     found = float(re.search(r"5 known categories, and about ([\d.]+) new ones", printed)[1])
     assert found == pytest.approx(5, abs=1)
     assert "90% interval: " in printed
@@ -406,13 +409,14 @@ def test_discover_passes_everything_on(monkeypatch):
     monkeypatch.setattr("newfound.workflows.discover.discover", discover)
     options = ["--encoder", "e", "--n-categories", "7", "--train", "--quick", "--no-rehearse"]
     options += ["--seed", "3", "--min-confidence", "0.8", "--device", "cpu", "--overwrite"]
+    options += ["--sizes", "0.5"]
     fail("discover", "somewhere", "--labels", "l.csv", "--out", "there", *options)
     assert callable(seen.pop("progress"))
     assert str(seen.pop("out")) == "there"
     assert seen == {
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
         **{"train": True, "quick": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
-        **{"device": "cpu", "overwrite": True},
+        **{"device": "cpu", "overwrite": True, "sizes": 0.5},
     }
 
 
@@ -792,3 +796,72 @@ def test_items_below_a_confidence_are_marked_in_all_that_is_written(root, tmp_pa
     assert fail(*predicted, "--overwrite", "--min-confidence", "90").endswith(
         "such as 0.8; got 90.0."
     )
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory):
+    path = tmp_path_factory.mktemp("features") / "f.npz"
+    np.savez(path, X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_novel", "words"),
+    [
+        ("alike", 5, "as you said."),
+        ("0.5", 10, "as you said."),
+        ("unknown", None, "judged by how many rows lie close to each row."),
+    ],
+)
+def test_count_says_how_large_new_categories_are(features, sizes, n_novel, words):
+    printed = succeed("count", features, "--sizes", sizes)
+    assert printed.endswith(words)
+    found = float(re.search(r"and about ([\d.]+) new ones", printed)[1])
+    if n_novel is not None:
+        assert found == pytest.approx(n_novel, abs=1)
+    line = (
+        r"A new category has about (\d+) rows \(90% interval: (\d+) to (\d+)\), a known one (\d+)"
+    )
+    size, low, high, known = map(int, re.search(line, printed).groups())
+    assert low <= size <= high
+    if sizes != "unknown":
+        assert size / known == pytest.approx(1 if sizes == "alike" else 0.5, abs=0.01)
+
+
+def test_count_says_if_the_rows_do_not_tell_sizes():
+    count = CategoryCount(
+        *(4.0, (2.0, 9.0), 0.8, 0.5, 0.6, 7, 0),
+        novel_size=21.4,
+        novel_size_interval=(8.0, 60.0),
+        sizes_from="prior",
+    )
+    reason = "the rows do not tell, so the interval covers whatever is plausible."
+    about = "A new category has about 21 rows (80% interval: 8 to 60)"
+    assert size_sentence(count) == f"{about}: {reason}"
+    assert size_sentence(replace(count, known_size=30.2)) == f"{about}, a known one 30: {reason}"
+
+
+def test_discover_takes_sizes_and_says_what_was_said(root, tmp_path):
+    printed = succeed(
+        *["discover", root / "f.npz", "--no-rehearse", "--out", tmp_path / "run"],
+        *["--sizes", "0.5"],
+    )
+    assert "You said that new categories are about half as large as known ones" in printed
+    record = read_result(tmp_path / "run").record
+    assert record.settings.sizes == 0.5
+    assert "--sizes 0.5" in record.rerun
+    page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
+    assert "--sizes 0.5" in page
+    assert "about half as large as known ones" in page
+
+
+@pytest.mark.parametrize("sizes", ["nonsense", "-1", "0", "nan", "inf", ""])
+@pytest.mark.parametrize("command", ["count", "discover"])
+def test_sizes_that_make_no_sense(features, tmp_path, command, sizes):
+    out = ["--out", tmp_path / "run"] if command == "discover" else []
+    line = fail(command, features, *out, f"--sizes={sizes}")
+    assert line.endswith(
+        "sizes must be unknown, alike, or the mean size of novel categories over that of known "
+        f"ones, such as 0.5; got {sizes!r}."
+    )
+    assert not (tmp_path / "run").exists()

@@ -17,7 +17,8 @@ from newfound.report.audit import DuplicatePair
 from newfound.report.items import Items
 from newfound.report.page import MAX_DUPLICATES, _view_pair, embed_json, write_report
 from newfound.result.build import result_from
-from newfound.result.record import History, Request, RunFacts
+from newfound.result.record import History, NovelSizeRecord, Request, RunFacts
+from newfound.result.sentences import trust_sentence
 from newfound.result.store import read_result, write_result
 
 HOSTILE = [
@@ -392,3 +393,47 @@ def test_without_a_least_confidence_nothing_is_marked(page_of, result_of):
     assert "is_unsure" not in page.text()
     assert not [element for element in page.with_class("unsure") if "data-item" in element]
     assert not any(page.data()["unsure"])
+
+
+@pytest.mark.parametrize(
+    ("contents", "size", "sentence"),
+    [
+        (
+            {},
+            NovelSizeRecord(14.2, (10.1, 21.3), 40.0, "data"),
+            "New categories seem about a third as large as known ones (14 items on average, 90 % "
+            "interval: 10 to 21), judged by how many items lie close to each other.",
+        ),
+        (
+            {"texts": [f"text {i}" for i in range(48)]},
+            NovelSizeRecord(40.0, (9.0, 1200.0), 40.0, "prior"),
+            "The texts do not tell how large new categories are, so the interval allows for 9 to "
+            "1,200 texts in each, on average (known categories: 40). If you know that they are "
+            "about as large as known ones, --sizes alike narrows it.",
+        ),
+        (
+            {},
+            NovelSizeRecord(40.0, (1.0, 48.0), None, "prior"),
+            "The items do not tell how large new categories are, so the interval allows for 1 to "
+            "48 items in each, on average. If you know that they are about as large as known ones, "
+            "--sizes alike narrows it.",
+        ),
+        (
+            {},
+            NovelSizeRecord(20.0, (19.0, 21.0), 40.0, "given"),
+            "You said that new categories are about half as large as known ones; if that is wrong, "
+            "so is the number.",
+        ),
+    ],
+)
+def test_the_page_says_how_large_new_categories_are(page_of, result_of, contents, size, sentence):
+    page = page_of(result_of(record={"novel_size": size}, **contents))
+    assert f"categories: 2 to 3. {sentence} In a rehearsal" in page.text()
+
+
+def test_without_new_categories_nothing_is_said_about_their_size(result_of):
+    record = result_of(
+        record={"novel_size": NovelSizeRecord(9.0, (5.0, 20.0), 40.0, "data")}
+    ).record
+    assert "New categories seem" in trust_sentence(record)
+    assert "New categories seem" not in trust_sentence(replace(record, n_novel=0))

@@ -163,7 +163,7 @@ def test_it_says_so_if_sizes_were_expected(labels):
     y = np.full(480, None, dtype=object)
     y[chosen] = [f"class {code}" for code in truth[chosen]]
     run = discover(collection_of(X, y.tolist()), n_categories=8).record
-    assert any("as large as known ones" in text for text in run.warnings) == (labels == "drawn")
+    assert any("The borders between" in text for text in run.warnings) == (labels == "drawn")
 
 
 def test_many_rows_are_not_rehearsed(digits_file, monkeypatch):
@@ -514,3 +514,63 @@ def test_features_of_which_no_row_is_finite_are_refused(tmp_path):
     message = "no rows of features .* 5 items were skipped; the first is 0: a feature is not"
     with pytest.raises(InputError, match=message):
         discover(tmp_path / "f.npz")
+
+
+@pytest.mark.parametrize("sizes", ["alike", 0.5, None])
+def test_what_is_known_about_sizes_is_part_of_the_request(digits_file, tmp_path, sizes):
+    out = tmp_path / "run"
+    result = discover(digits_file, rehearse=False, sizes=sizes, out=out)
+    assert result.mixture.sizes == sizes
+    assert result.record.settings == Request(rehearse=False, sizes=sizes)
+    assert result.record.rerun == (
+        f"newfound discover {digits_file} --no-rehearse --out {out} "
+        f"--sizes {'none' if sizes is None else sizes} --seed 0"
+    )
+    assert read_result(out).record == result.record
+    assert read_result(out).mixture.sizes == sizes
+    assert len(discover(digits_file, rehearse=False, sizes=sizes, out=out)) == len(result)
+    with pytest.raises(InputError, match=rf"another request: sizes {sizes} \(now unknown\)"):
+        discover(digits_file, rehearse=False, out=out)
+
+
+def test_sizes_decide_the_number(digits_file):
+    alike, half = (
+        discover(digits_file, rehearse=False, sizes=sizes).record for sizes in ("alike", 0.5)
+    )
+    assert half.n_novel == pytest.approx(2 * alike.n_novel, abs=1)
+    assert half.novel_size.decided_by == alike.novel_size.decided_by == "given"
+    assert half.novel_size.mean == pytest.approx(half.novel_size.known_mean / 2)
+    assert alike.novel_size.mean == pytest.approx(alike.novel_size.known_mean)
+
+
+def test_a_run_without_sizes_is_read(finished):
+    result, _ = finished
+    written = result.record.as_json()
+    del written["settings"]["sizes"], written["novel_size"]
+    read = RunRecord.from_json(written)
+    assert read == replace(result.record, novel_size=None)
+    assert read.settings.sizes == "unknown"
+    low, high = (round(end) for end in read.n_novel_interval)
+    assert trust_sentence(read).startswith(
+        f"90 % interval for the number of new categories: {low} to {high}. There was no rehearsal"
+    )
+
+
+def test_sizes_that_make_no_sense_are_refused(digits_file):
+    for sizes in ("some", 0, -1.0, True):
+        with pytest.raises(InputError, match='sizes must be "unknown", "alike", or a number'):
+            discover(digits_file, sizes=sizes)
+
+
+def test_a_rehearsal_hides_classes_that_are_as_large_as_known_ones(monkeypatch):
+    """Hidden classes do not have the size that was given for novel ones."""
+    monkeypatch.setattr(fitting, "N_DRAWS", 3)
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(24), [60] * 12 + [20] * 12)
+    X = (rng.normal(size=(24, 40))[truth] + 0.8 * rng.normal(size=(len(truth), 40))).astype("f4")
+    is_labelled = (truth < 12) & (rng.random(len(truth)) < 0.5)
+    y = [f"class {t}" if free else None for t, free in zip(truth, is_labelled, strict=True)]
+    result = discover(collection_of(X, y), sizes=1 / 3)
+    assert result.n_novel == pytest.approx(12, abs=1)
+    assert np.median(result.record.rehearsal.ratios) == pytest.approx(1, abs=0.25)
+    assert "which is close to the correct value" in result.trust

@@ -1,5 +1,7 @@
 """The one path of training, through `discover`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from newfound.workflows import training_plan  # noqa: E402
 from newfound.workflows.encoding import encode_like  # noqa: E402
 from newfound.workflows.job import Job  # noqa: E402
 from newfound.workflows.predict import predict  # noqa: E402
+from newfound.workflows.training import training_request  # noqa: E402
 from newfound.workflows.training_plan import encoder_of, plan_training  # noqa: E402
 from newfound.workflows.update import update  # noqa: E402
 
@@ -176,3 +179,20 @@ def test_the_encoder_with_the_same_weights(changes, encoder):
 def test_quick_settings_are_those_of_the_deep_room():
     given = Settings(model="test_resnet", weights="/a/file", seed=5)
     assert plan_training(given, "auto", Job(5, rehearse=True), quick=True) == shorten(given)
+
+
+def test_what_is_known_about_sizes_reaches_the_training():
+    given = Settings(model="resnet18", weights="random", sizes="alike")
+    plans = [plan_training(given, "auto", Job(sizes=s)) for s in ("unknown", "alike", 0.5, None)]
+    assert [plan.estep.sizes for plan in plans] == ["alike", "alike", "0.5", "none"]
+    requests = [training_request(plan, Job()) for plan in plans]
+    assert [request.sizes for request in requests] == ["alike", "alike", 0.5, None]
+
+
+def test_a_network_that_was_trained_before_there_were_sizes_encodes(trained):
+    result, out, _ = trained
+    values = {**result.encoder["settings"], "size_weight": 1.0}
+    del values["sizes"]
+    older = replace(result, encoder={**result.encoder, "settings": values})
+    again = encode_like(older, out, result.collection, Job())
+    np.testing.assert_allclose(again.features, result.features, rtol=1e-4, atol=1e-5)

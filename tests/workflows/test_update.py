@@ -109,8 +109,10 @@ def test_a_run_can_be_updated_into_another_folder(blob_run, tmp_path):
     assert again.table["category"].tolist() == result.table["category"].tolist()
 
 
-def test_a_novel_category_that_a_person_names_becomes_that_class(blob_run):
-    old, out = blob_run
+def test_a_novel_category_that_a_person_names_becomes_that_class(tmp_path):
+    out = tmp_path / "run"
+    # 4 labels of 30, beside 15 of 30, are no equal label rate: novel categories would seem smaller
+    old = discover(Blobs.without(8), out=out, rehearse=False, sizes="alike")
     name = categories_of(old.table, Blobs.truth)[7]
     rows = np.flatnonzero(Blobs.truth == 7)
     labelled = replace(Blobs.take(rows), y=objects(["owl"] * 4 + [None] * 26))
@@ -245,3 +247,17 @@ def test_an_update_keeps_the_least_confidence_or_takes_another(marked, tmp_path)
         assert read_result(out).record.settings.min_confidence == least
     with pytest.raises(InputError, match="min_confidence must be"):
         update(run, more, out=tmp_path / "no", min_confidence=2)
+
+
+@pytest.mark.parametrize("relabelled", [False, True])
+def test_an_update_keeps_what_was_said_about_sizes(tmp_path, relabelled):
+    discover(Blobs.without(8), out=tmp_path / "run", rehearse=False, sizes="alike")
+    rows = np.flatnonzero(Blobs.truth == (0 if relabelled else 8))
+    more = Blobs.take(rows)
+    if relabelled:  # a label of an old item: the mixture is fitted again
+        more = replace(more, y=objects(["class 0"] * len(rows)))
+    result, _ = update(tmp_path / "run", more)
+    assert result.mixture.sizes == "alike"
+    assert result.record.settings.sizes == "alike"
+    assert result.record.novel_size.decided_by == "given"
+    assert "You said that new categories are about as large as known ones" in result.trust

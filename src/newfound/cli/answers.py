@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from newfound.words import plural
 
 if TYPE_CHECKING:
     from newfound.data.collection import Skipped
+    from newfound.mixture.counting.count import CategoryCount
     from newfound.result.result import Result
     from newfound.workflows.demo import Category
 
@@ -53,6 +55,21 @@ def print_answer(result: Result, folder: Path, *, has_report: bool = True) -> No
     if not has_report:
         page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
     print(f"{page} Table: {folder / 'assignments.csv'}.")
+
+
+def size_sentence(count: CategoryCount) -> str:
+    """How large new categories are, and what that was judged by, in one sentence."""
+    low, high = count.novel_size_interval
+    known = "" if math.isnan(count.known_size) else f", a known one {count.known_size:.0f}"
+    reason = {
+        "data": "judged by how many rows lie close to each row",
+        "prior": "the rows do not tell, so the interval covers whatever is plausible",
+        "given": "as you said",
+    }
+    return (
+        f"A new category has about {count.novel_size:.0f} rows ({count.level:.0%} interval: "
+        f"{low:.0f} to {high:.0f}){known}: {reason[count.sizes_from]}."
+    )
 
 
 def print_digits(categories: Sequence[Category]) -> None:

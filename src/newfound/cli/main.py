@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from newfound.cli.answers import (
     print_digits,
     print_done,
     print_skipped,
+    size_sentence,
     write_page,
     write_page_if_possible,
 )
@@ -36,6 +38,7 @@ from newfound.cli.options import (
     Rehearse,
     Run,
     Seed,
+    Sizes,
     Train,
     chosen_settings,
     clear_errors,
@@ -45,6 +48,7 @@ from newfound.cli.options import (
 from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
 from newfound.files import check_new_file
+from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.result.run_folder import is_finished
 from newfound.words import plural
 from newfound.workflows.processes import is_first_process
@@ -87,6 +91,7 @@ def count(
         Path | None,
         typer.Option(help="Table with the column label, and id or one row for each item."),
     ] = None,
+    sizes: Sizes = "unknown",
     seed: Seed = 0,
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
@@ -94,9 +99,12 @@ def count(
     from newfound.workflows.source import read_features
 
     with clear_errors():
+        known_sizes = parse_sizes(sizes) or "unknown"
         rows = read_features(file, labels)
         with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):
-            found = count_categories(rows.features, rows.y, level=level, random_state=seed)
+            found = count_categories(
+                rows.features, rows.y, level=level, sizes=known_sizes, random_state=seed
+            )
     low, high = found.interval
     known = plural(found.n_known, "known category", "known categories")
     print(
@@ -107,6 +115,8 @@ def count(
         f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
         f"{found.label_rate:.0%} of the rows of known categories are labelled."
     )
+    if not math.isnan(found.novel_size):
+        print(size_sentence(found))
     print_skipped(rows.skipped, "row")
 
 
@@ -163,6 +173,7 @@ def discover(
     out: Out = Path("run"),
     encoder: Encoder = "auto",
     n_categories: NCategories = None,
+    sizes: Sizes = "unknown",
     train: Train = False,
     quick: Quick = False,
     rehearse: Rehearse = True,
@@ -182,6 +193,7 @@ def discover(
             out=out,
             encoder=encoder,
             n_categories=n_categories,
+            sizes=parse_sizes(sizes),
             train=train,
             quick=quick,
             rehearse=rehearse,

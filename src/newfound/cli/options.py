@@ -41,6 +41,13 @@ Encoder = Annotated[
 NCategories = Annotated[
     int | None, typer.Option(help="Number of known and new categories together, if you know it.")
 ]
+Sizes = Annotated[
+    str,
+    typer.Option(
+        help="What you know about the sizes of new categories: unknown, alike (as large as known "
+        "ones on average), or the ratio of the mean sizes, new to known, such as 0.5."
+    ),
+]
 Train = Annotated[
     bool,
     typer.Option(

@@ -84,7 +84,15 @@ def extended(mixture: SplitMergeMixture, X: Floats, y: LabelsLike) -> SplitMerge
     more.means_, more.covariances_, more.weights_ = parameters
     if mixture.count_ is not None:
         n_new = int((by_size >= n_old).sum())
-        more.count_ = _count_more(mixture.count_, n_new, X, codes, order, seed)
+        rates = count_checked(
+            X,
+            codes,
+            order,
+            level=mixture.count_.level,
+            sizes=mixture.sizes or "unknown",
+            random_state=seed,
+        )
+        more.count_ = _count_more(mixture.count_, n_new, rates)
         more.n_novel_interval_ = more.count_.interval
     return more
 
@@ -174,10 +182,7 @@ def _fixed_prototypes(
     return np.where(has_more[:, None], means, mixture.prototypes_)
 
 
-def _count_more(
-    count: CategoryCount, n_new: int, X: Floats, codes: Ints, order: Ints, seed: int
-) -> CategoryCount:
+def _count_more(count: CategoryCount, n_new: int, rates: CategoryCount) -> CategoryCount:
     """The count with K^n and its interval moved by the new components, and rates of all rows."""
-    rates = count_checked(X, codes, order, level=count.level, random_state=seed)
     low, high = count.interval
     return replace(rates, n_novel=count.n_novel + n_new, interval=(low + n_new, high + n_new))

@@ -12,6 +12,7 @@ from newfound.arrays import Floats
 from newfound.data.collection import Collection
 from newfound.data.tables import Table
 from newfound.errors import InputError
+from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.label_accuracy import label_accuracy
 from newfound.result.assign import (
@@ -24,7 +25,7 @@ from newfound.result.assign import (
 )
 from newfound.result.lineage import highest_number, novel_ids
 from newfound.result.profiles import profile_categories
-from newfound.result.record import History, RunFacts, RunRecord
+from newfound.result.record import History, NovelSizeRecord, RunFacts, RunRecord
 from newfound.result.result import Result, item_table
 
 
@@ -121,6 +122,7 @@ def _make_record(
         n_novel_interval=None if count is None else _as_floats(count.interval),
         label_rate=None if count is None else _number_or_none(count.label_rate),
         novel_share=None if count is None else _number_or_none(count.novel_share),
+        novel_size=None if count is None else _novel_size(count),
         label_accuracy=label_accuracy(mixture.projection_, features, collection.y),
         rehearsal=run.rehearsal,
         history=History("pass", passes) if run.history is None else run.history,
@@ -137,6 +139,19 @@ def _make_record(
 def _number_or_none(value: float) -> float | None:
     """A plain number; None for NaN: a value that was not estimated because K was given."""
     return None if math.isnan(value) else float(value)
+
+
+def _novel_size(count: CategoryCount) -> NovelSizeRecord | None:
+    """How large novel categories are; None for a count that does not say it."""
+    is_compared = count.sizes_from == "prior" or not math.isnan(count.known_size)
+    if math.isnan(count.novel_size) or not is_compared:
+        return None
+    return NovelSizeRecord(
+        float(count.novel_size),
+        _as_floats(count.novel_size_interval),
+        _number_or_none(count.known_size),
+        count.sizes_from,
+    )
 
 
 def _as_floats(interval: tuple[float, float]) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from newfound._version import __version__
 from newfound.errors import InputError
 from newfound.mixture.counting.calibration import ConfidenceMap
+from newfound.mixture.counting.novel_size import Sizes
 
 Kind: TypeAlias = Literal["pictures", "features", "texts"]
 
@@ -44,6 +45,8 @@ class Request:
     encoder : str or None
         What to encode with, as it was asked for: "auto", or a name. None if nothing was encoded,
         or for runs of earlier versions.
+    sizes : {"unknown", "alike"}, float or None
+        What was said about the mean size of novel categories, see `SplitMergeMixture`.
     """
 
     n_categories: int | None = None
@@ -52,6 +55,30 @@ class Request:
     training: dict[str, Any] | None = None
     min_confidence: float | None = None
     encoder: str | None = None
+    sizes: Sizes | None = "unknown"
+
+
+@dataclass(frozen=True)
+class NovelSizeRecord:
+    """How large novel categories are, on average.
+
+    Attributes
+    ----------
+    mean : float
+        Mean number of items of a novel category.
+    interval : tuple of float
+        90 % interval of that mean.
+    known_mean : float or None
+        Mean number of items of a known category; None if it was not estimated.
+    decided_by : {"data", "prior", "given"}
+        Whether the items told it; or they did not, and the interval covers whatever is plausible;
+        or a person gave the ratio of both means.
+    """
+
+    mean: float
+    interval: tuple[float, float]
+    known_mean: float | None
+    decided_by: Literal["data", "prior", "given"]
 
 
 @dataclass(frozen=True)
@@ -164,6 +191,9 @@ class RunRecord:
     label_rate, novel_share : float or None
         Share of the items of known classes that are labelled, and share of the unlabelled items
         that belong to novel categories; None if nothing was counted.
+    novel_size : NovelSizeRecord or None
+        How large novel categories are; None if nothing was counted, or for runs of earlier
+        versions.
     label_accuracy : float or None
         How well the features tell the known classes apart: cross-validated accuracy on the
         labelled items, as a mean over classes, so that chance is 1 / K^l. None if fewer than two
@@ -204,6 +234,7 @@ class RunRecord:
     n_novel_interval: tuple[float, float] | None = None
     label_rate: float | None = None
     novel_share: float | None = None
+    novel_size: NovelSizeRecord | None = None
     label_accuracy: float | None = None
     rehearsal: RehearsalRecord | None = None
     history: History = History()
@@ -257,11 +288,14 @@ def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
     """Those values of ``run.json`` that must become a class or a tuple, converted."""
     # Version 0.1.0 wrote null for some of these, which means the same as a missing key.
     interval, rehearsal = given.get("n_novel_interval"), given.get("rehearsal")
-    calibration = given.get("calibration")
+    calibration, novel_size = given.get("calibration"), given.get("novel_size")
     history, request = given.get("history") or {}, given.get("settings") or {}
     asked = {item.name for item in fields(Request)}
     return {
-        "n_novel_interval": None if interval is None else (float(interval[0]), float(interval[1])),
+        "n_novel_interval": None if interval is None else _interval(interval),
+        "novel_size": None
+        if novel_size is None
+        else NovelSizeRecord(**{**novel_size, "interval": _interval(novel_size["interval"])}),
         "rehearsal": None
         if rehearsal is None
         else RehearsalRecord(
@@ -272,6 +306,11 @@ def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
         "warnings": tuple(str(text) for text in given.get("warnings") or ()),
         "calibration": None if calibration is None else ConfidenceMap(**calibration),
     }
+
+
+def _interval(ends: Sequence[float]) -> tuple[float, float]:
+    """Two plain numbers."""
+    return float(ends[0]), float(ends[1])
 
 
 def installed_versions(packages: Sequence[str] | None = None) -> dict[str, str]:

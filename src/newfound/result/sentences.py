@@ -8,7 +8,8 @@ import numpy as np
 
 from newfound.mixture.split_merge import SMALLEST_HALF
 from newfound.result.evidence import MoveEvidence
-from newfound.result.record import RehearsalRecord, RunRecord
+from newfound.result.record import NovelSizeRecord, RehearsalRecord, RunRecord
+from newfound.words import things, times_as_large
 
 #: A rehearsal is fine if it finds at most this many categories for each hidden class, and no
 #: fewer than the inverse.
@@ -97,9 +98,34 @@ def _interval_sentence(record: RunRecord) -> str:
     low, high = (round(end) for end in record.n_novel_interval)
     interval = f"{low}" if low == high else f"{low} to {high}"
     words = f"90 % interval for the number of new categories: {interval}."
+    if record.novel_size is not None and record.n_novel > 0:
+        words += f" {_size_sentence(record.novel_size, things(record.kind))}"
     if record.rehearsal is None:
         return f"{words} There was no rehearsal with hidden categories."
     return f"{words} {_rehearsal_sentence(record.rehearsal, record.n_novel)}"
+
+
+def _size_sentence(size: NovelSizeRecord, items: str) -> str:
+    """How large new categories are, which decides their number, and how that is known."""
+    low, high = (f"{end:,.0f}" for end in size.interval)
+    if size.decided_by == "prior":
+        known = "" if size.known_mean is None else f" (known categories: {size.known_mean:,.0f})"
+        return (
+            f"The {items} do not tell how large new categories are, so the interval allows for "
+            f"{low} to {high} {items} in each, on average{known}. If you know that they are about "
+            "as large as known ones, --sizes alike narrows it."
+        )
+    assert size.known_mean is not None  # only the prior does without
+    how_large = times_as_large(size.mean / size.known_mean)
+    if size.decided_by == "given":
+        return (
+            f"You said that new categories are {how_large} as known ones; if that is wrong, so is "
+            "the number."
+        )
+    return (
+        f"New categories seem {how_large} as known ones ({size.mean:,.0f} {items} on average, "
+        f"90 % interval: {low} to {high}), judged by how many {items} lie close to each other."
+    )
 
 
 def _rehearsal_sentence(rehearsal: RehearsalRecord, n_novel: int) -> str:

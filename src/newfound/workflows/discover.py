@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from newfound.data.collection import Collection, check_discoverable
 from newfound.errors import InputError, require
+from newfound.mixture.counting.novel_size import Sizes, parse_sizes, sizes_as_text
 from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
@@ -38,6 +39,7 @@ def discover(
     out: Path | str | None = None,
     encoder: str = "auto",
     n_categories: int | None = None,
+    sizes: Sizes | None = "unknown",
     train: bool = False,
     quick: bool = False,
     settings: Settings | None = None,
@@ -64,6 +66,12 @@ def discover(
         from.
     n_categories : int, optional
         Number of known and novel categories together, if you know it.
+    sizes : {"unknown", "alike"}, float or None, default="unknown"
+        What you know about the sizes of novel categories: nothing, that they are as large as known
+        ones on average ("alike"), or the ratio of the mean sizes, novel : known (0.5 if they are
+        half as large). To say it makes the interval of their number narrower; to say it wrongly
+        makes the number wrong. None is like "unknown", and the borders between categories take no
+        account of sizes.
     train : bool, default=False
         Train the network and find the categories together (the paper's Algorithm 1). Pictures only.
         The result before training is found and written first, and it is kept if training does not
@@ -71,7 +79,7 @@ def discover(
     quick : bool, default=False
         Train for minutes instead of hours: few epochs, stored views, a low learning rate.
     settings : Settings, optional
-        Settings of the training. `seed`, `n_categories` and `encoder` override theirs.
+        Settings of the training. `seed`, `n_categories`, `sizes` and `encoder` override theirs.
     rehearse : bool, default=True
         Hide some known classes and see whether they are found, to say how far the number can be
         trusted. Skipped if the number is given, with fewer than 4 known classes, and from 100,000
@@ -107,6 +115,7 @@ def discover(
         rehearse,
         progress or no_progress,
         min_confidence=min_confidence,
+        sizes=sizes,
         device=device,
         overwrite=overwrite,
     )
@@ -137,6 +146,7 @@ def _discover_on_frozen_features(
         rehearse=job.rehearse,
         min_confidence=job.min_confidence,
         encoder=asked,
+        sizes=job.sizes,
     )
     stored = finished_result(out, collection, request, job, "discover")
     if stored is not None:
@@ -175,6 +185,7 @@ def _discover_by_training(
     collection = read_for(job, source, labels)
     check_pictures(collection)
     plan = plan_training(settings, encoder, job, quick=quick)
+    job.sizes = parse_sizes(plan.estep.sizes)  # for the result before training
     network = encoder_of(plan.network)
     if not awaits_training(out):
         stored = finished_result(out, collection, training_request(plan, job), job, "discover")
@@ -214,6 +225,7 @@ def _command_line(source: Source, *words: str, job: Job, **options: Any) -> str 
         *([] if job.rehearse else ["--no-rehearse"]),
         **options,
         n_categories=job.n_categories,
+        sizes=None if job.sizes == "unknown" else sizes_as_text(job.sizes),
         min_confidence=job.min_confidence,
         seed=job.seed,
     )

@@ -71,6 +71,8 @@ def _other_settings(record: RunRecord, request: Request, job: Job) -> list[str]:
         "rehearse": (before.rehearse, now.rehearse),
         **_training_pairs(before.training, now.training),
     }
+    if now.training is None:  # otherwise it is among the settings of the training
+        pairs["sizes"] = (before.sizes, now.sizes)
     changed = []
     if record.content not in (None, job.content):
         changed.append("the content of the items differs")

@@ -55,7 +55,9 @@ def fit_mixture(items: EncodedItems, job: Job) -> Fitted:
     # Unreadable files are gone by now, and labels may have gone with them.
     check_discoverable(collection)
     check_number(collection, job.n_categories)
-    mixture = SplitMergeMixture(n_components=job.n_categories, random_state=int(job.seed))
+    mixture = SplitMergeMixture(
+        n_components=job.n_categories, sizes=job.sizes, random_state=int(job.seed)
+    )
     with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
         mixture.fit(items.features, collection.y)
     return check_on_hidden_classes(mixture, items.features, collection.y, job)
@@ -161,16 +163,13 @@ def facts_of(
         calibration=fitted.calibration,
         timings={**job.timings, "total": round(sum(job.timings.values()), 3)},
         versions=installed_versions(),
-        warnings=tuple(dict.fromkeys([*job.warnings, *_assumptions(fitted.mixture)])),
+        warnings=tuple(dict.fromkeys([*job.warnings, *_note_on_borders(fitted.mixture)])),
         content=job.content,
     )
 
 
-def _assumptions(mixture: SplitMergeMixture) -> list[str]:
-    """Assumptions behind the result that a person should know."""
+def _note_on_borders(mixture: SplitMergeMixture) -> list[str]:
+    """A note where expected sizes have moved the borders between categories."""
     if not mixture.offsets_.any():
         return []
-    return [
-        "The numbers of labels look like a random sample from classes of similar sizes, so new "
-        "categories were assumed to be about as large as known ones."
-    ]
+    return ["The borders between categories take into account how large each is expected to be."]

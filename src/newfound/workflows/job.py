@@ -12,6 +12,7 @@ import numpy as np
 
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.mixture.clustering import check_positive_int
+from newfound.mixture.counting.novel_size import Sizes, check_sizes
 from newfound.progress import Progress, no_progress
 
 
@@ -31,6 +32,8 @@ class Job:
         Called with the step, how much of it is done, and how much there is.
     min_confidence : float or None
         Unlabelled items with a lower confidence are marked as unsure; None marks nothing.
+    sizes : {"unknown", "alike"}, float or None
+        What is known about the mean size of novel categories, see `SplitMergeMixture`.
     device : str or None
         Where networks compute; None for a GPU if there is one.
     overwrite : bool
@@ -48,6 +51,7 @@ class Job:
     rehearse: bool = False
     progress: Progress = no_progress
     min_confidence: float | None = None
+    sizes: Sizes | None = "unknown"
     device: str | None = None
     overwrite: bool = False
     data: str | None = None
@@ -56,11 +60,13 @@ class Job:
     warnings: list[str] = field(default_factory=list)
 
     def check(self) -> None:
-        """Refuse a seed, a number of categories or a confidence that makes no sense."""
+        """Refuse a seed, a number, a confidence or sizes that make no sense."""
         if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**32:
             raise InputError(f"seed must be a whole number from 0 to 2**32 - 1; got {self.seed!r}.")
         if self.n_categories is not None:
             check_positive_int("n_categories", self.n_categories)
+        if self.sizes is not None:
+            check_sizes(self.sizes)
         share = self.min_confidence
         is_number = isinstance(share, (int, float)) and not isinstance(share, bool)
         if share is not None and not (is_number and 0 <= share <= 1):

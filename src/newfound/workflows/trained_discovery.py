@@ -163,6 +163,7 @@ def _before_training(collection: Collection, ask: Ask, folder: Path, job: Job) -
         n_categories=job.n_categories,
         rehearse=job.rehearse,
         min_confidence=job.min_confidence,
+        sizes=job.sizes,
     )
     facts = facts_of(job, fitted, items, request, ask.rerun)
     job.warnings[:] = warnings  # those of this mixture are in its facts

@@ -17,6 +17,7 @@ from newfound.arrays import LabelsLike
 from newfound.data.collection import Collection, check_discoverable
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
+from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.result.build import result_from
 from newfound.result.record import History, Request
 from newfound.result.result import Result
@@ -77,6 +78,7 @@ def training_request(settings: Settings, job: Job) -> Request:
         rehearse=settings.run.rehearse,
         training=settings.as_dict(),
         min_confidence=job.min_confidence,
+        sizes=parse_sizes(settings.estep.sizes),
     )
 
 
@@ -260,11 +262,19 @@ def write_backbone(trained: Trained, settings: Settings, folder: Path) -> None:
     save_checkpoint(folder / BACKBONE, trained.network.backbone.network.state_dict(), made_by)
 
 
+def _settings_of(encoder: dict[str, Any]) -> Settings:
+    """Settings with which a run was trained; before `sizes` there was `size_weight`."""
+    values = dict(encoder["settings"])
+    if "size_weight" in values:
+        values["sizes"] = "unknown" if values.pop("size_weight") else "none"
+    return Settings(**values)
+
+
 def encode_with_trained(
     collection: Collection, encoder: dict[str, Any], run: Path, job: Job
 ) -> EncodedItems:
     """Features from the network that a run has trained."""
-    settings = Settings(**encoder["settings"])
+    settings = _settings_of(encoder)
     checkpoint = run / TRAIN / encoder["checkpoint"]
     if not checkpoint.is_file():
         raise InputError(

@@ -8,6 +8,7 @@ from typing import Any
 from newfound.deep.settings import NetworkSettings, Settings
 from newfound.encode.choice import BEST_ENCODER, best_encoder
 from newfound.errors import InputError, require
+from newfound.mixture.counting.novel_size import sizes_as_text
 from newfound.workflows.encoding import with_absolute_path
 from newfound.workflows.job import Job
 
@@ -26,7 +27,7 @@ def plan_training(
         takes the paper's, or the largest EfficientNet-lite that is installed where timm's hub
         cannot be reached.
     job : Job
-        With the seed, the number of categories, and whether to rehearse.
+        With the seed, the number of categories, their sizes, and whether to rehearse.
     quick : bool, default=False
         Whether to train for minutes only, see `newfound.deep.quick.shorten`.
     """
@@ -36,6 +37,8 @@ def plan_training(
         changes["device"] = job.device
     if job.n_categories is not None:
         changes["n_components"] = job.n_categories
+    if job.sizes != "unknown":
+        changes["sizes"] = sizes_as_text(job.sizes)
     if not job.rehearse:
         changes["rehearse"] = False
     if encoder == "auto" and not _names_a_network(plan.network):

@@ -101,6 +101,7 @@ def _job_like(old: Result, min_confidence: float | None, progress: Progress | No
         rehearse=record.rehearsal is not None,
         progress=progress or no_progress,
         min_confidence=record.settings.min_confidence if min_confidence is None else min_confidence,
+        sizes=record.settings.sizes,
     )
     job.check()
     return job

@@ -24,6 +24,7 @@ from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike,
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.class_order import ClassOrder
+from newfound.mixture.counting.novel_size import Sizes, ratio_with_hidden
 from newfound.mixture.rows import content_order, row_keys
 
 #: Share of the known classes, and of the labels of the others, that are hidden in a draw. Hiding
@@ -40,6 +41,7 @@ _PULL = 1e-3
 class ProbabilisticFinder(Protocol):
     """What the calibration needs of the mixture."""
 
+    sizes: Sizes | None
     labels_: Ints
     classes_: Any
     n_known_: int
@@ -134,6 +136,10 @@ def calibrate_confidence(
     codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
     order = content_order(keys, codes)
     settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None, count=None)
+    if isinstance(mixture.sizes, (int, float)):
+        n_novel = mixture.n_components_ - mixture.n_known_
+        ratio = ratio_with_hidden(mixture.sizes, _n_hidden(partial.n_known), n_novel)
+        settings.set_params(sizes=ratio)
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     draws = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_check_once)(settings, X, codes, order, int(seed)) for seed in seeds
@@ -200,7 +206,12 @@ def _check_once(
 def _draw_classes(codes: Ints, rng: np.random.Generator) -> Ints:
     """Draw known classes, which are numbered by content."""
     n_known = int(codes.max()) + 1
-    return rng.permutation(n_known)[: max(1, round(SHARE_HIDDEN * n_known))]
+    return rng.permutation(n_known)[: _n_hidden(n_known)]
+
+
+def _n_hidden(n_known: int) -> int:
+    """Number of classes that a draw hides."""
+    return max(1, round(SHARE_HIDDEN * n_known))
 
 
 def _component_of(mixture: ProbabilisticFinder, codes: Ints, hidden: Ints) -> Ints:

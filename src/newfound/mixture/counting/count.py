@@ -87,6 +87,8 @@ class CategoryCount:
         covers whatever is plausible; or it was given.
     alike : float
         Probability that novel categories are as large as known ones.
+    known_size : float
+        Mean number of rows of a known class that has unlabelled rows; NaN if it is not known.
     """
 
     n_novel: float
@@ -100,6 +102,7 @@ class CategoryCount:
     novel_size_interval: tuple[float, float] = (float("nan"), float("nan"))
     sizes_from: Literal["data", "prior", "given"] = "given"
     alike: float = 1.0
+    known_size: float = float("nan")
 
     def as_plain(self) -> dict[str, Any]:
         """The count for JSON, which has neither tuples nor NaN."""
@@ -361,6 +364,7 @@ def _conclude(
         novel_size_interval=(least, most),
         sizes_from=ratio.decided_by,
         alike=ratio.alike,
+        known_size=known_size,
     )
 
 

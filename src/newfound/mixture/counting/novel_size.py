@@ -67,6 +67,28 @@ def parse_sizes(text: str) -> Sizes | None:
     return ratio
 
 
+def sizes_as_text(sizes: Sizes | None) -> str:
+    """What `parse_sizes` reads."""
+    return "none" if sizes is None else str(sizes)
+
+
+def ratio_with_hidden(ratio: float, n_hidden: int, n_novel: float) -> float:
+    """The ratio of mean sizes, novel : known, when known classes are hidden among the novel ones.
+
+    Hidden classes are as large as known ones: (n_hidden + ratio · K^n) / (n_hidden + K^n).
+
+    Parameters
+    ----------
+    ratio : float
+        The ratio without them.
+    n_hidden : int
+        Number of hidden classes.
+    n_novel : float
+        K^n.
+    """
+    return (n_hidden + ratio * n_novel) / (n_hidden + n_novel)
+
+
 def judge_sizes(sizes: Sizes, reach: Reach | None, n_alike: float, spread: float) -> SizeRatio:
     """Combine what is known, the prior and the evidence.
 

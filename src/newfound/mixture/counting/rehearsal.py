@@ -29,6 +29,7 @@ from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.counting.count import count_categories
+from newfound.mixture.counting.novel_size import ratio_with_hidden
 from newfound.mixture.rows import content_order, row_keys
 
 Design = Literal["labelled", "hidden"]
@@ -37,8 +38,9 @@ Design = Literal["labelled", "hidden"]
 class CategoryFinder(Protocol):
     """What a rehearsal needs of the mixture: settings, a fit, and four results.
 
-    The settings are ``n_init``, ``verbose``, ``callback`` and ``random_state``. This is a protocol
-    because the mixture itself imports from this room, to count categories.
+    The settings are ``n_init``, ``verbose``, ``callback`` and ``random_state``, and perhaps
+    ``sizes``. This is a protocol because the mixture itself imports from this room, to count
+    categories.
     """
 
     labels_: Ints
@@ -152,14 +154,20 @@ def rehearse(
     X = np.asarray(X)
     partial = _encode(y, len(X))
     # a fixed seed: the label rate describes the data, and must not differ between rehearsals
-    rate = count_categories(X, partial.codes, random_state=0).label_rate
+    sizes = getattr(mixture, "sizes", None)
+    ratio = sizes if isinstance(sizes, (int, float)) else None
+    count = count_categories(X, partial.codes, sizes=ratio or "alike", random_state=0)
     codes = ClassOrder.of(partial, row_keys(X)).number_by_content(partial.codes)
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
     # one start per draw: the draws themselves show how much chance matters
     settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
+    if ratio is not None:
+        n_novel = count.n_novel if design == "hidden" else 0.0
+        ratio = ratio_with_hidden(ratio, partial.n_known // 2, n_novel)
+        settings.set_params(sizes=ratio)
     draws = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(rehearse_once)(settings, X, codes, rate, int(seed)) for seed in seeds
+        delayed(rehearse_once)(settings, X, codes, count.label_rate, int(seed)) for seed in seeds
     )
     results = []
     for result in draws:
