@@ -183,9 +183,11 @@ def _slope(
     similar = V @ V.T
     products = squares = 0.0
     for half in (splits.in_half, 1 - splits.in_half):
-        drop, stay, other = half * splits.dropped, half * (1 - splits.dropped), 1 - half
+        drop, stay = half * splits.dropped, half * (1 - splits.dropped)
+        # of a small half, all rows or none may be dropped
         usable = (stay.sum(axis=0) >= 2) & (drop.sum(axis=0) >= 1)
-        size = half.sum(axis=0) * (1 + odds)
+        drop, stay, other = drop[:, usable], stay[:, usable], 1 - half[:, usable]
+        size = half[:, usable].sum(axis=0) * (1 + odds)
         tau = np.log(size / (size - drop.sum(axis=0)))
         changes = []
         for place, distance in enumerate(distances):
@@ -196,9 +198,9 @@ def _slope(
                 np.log((stay * after).sum(axis=0) / (stay / before).sum(axis=0))
                 - np.log((other * after).sum(axis=0) / (other / before).sum(axis=0))
             )
-        change = np.mean(changes, axis=0)[usable]
-        products += float(change @ tau[usable])
-        squares += float(tau[usable] @ tau[usable])
+        change = np.mean(changes, axis=0)
+        products += float(change @ tau)
+        squares += float(tau @ tau)
     return max(products / squares, _LEAST_SLOPE) if squares > 0 else _LEAST_SLOPE
 
 
