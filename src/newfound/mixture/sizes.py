@@ -22,7 +22,9 @@ from newfound.mixture.rows import row_blocks, squared_distances
 #: ε: how soft the assignment by sizes is, in squared distances of unit-length rows.
 SOFTNESS = 0.04
 #: Fewer known classes than this do not show how sizes differ.
-_LEAST_CLASSES = 5
+LEAST_CLASSES = 5
+#: With a higher label rate, too few rows of known classes are unlabelled to expect a number.
+_LARGEST_RATE = 0.9
 #: Smallest expected size of a component, as a share of the mean of its kind.
 _LEAST_SHARE = 0.1
 #: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
@@ -67,12 +69,13 @@ def expect_sizes(
     -------
     ExpectedSizes or None
         None if nothing can be expected: there are no novel components, fewer than five known
-        classes, or each class was given the same number of labels, which hides its size.
+        classes, hardly an unlabelled row of known classes, or each class was given the same number
+        of labels, which hides its size.
     """
     n_labels = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
     n_known, n_novel = len(n_labels), n_components - len(n_labels)
     n_free = int((codes == UNLABELLED).sum())
-    if sizes is None or n_known < _LEAST_CLASSES or n_novel < 1:
+    if sizes is None or n_known < LEAST_CLASSES or n_novel < 1:
         return None
     if sizes != "unknown":
         ratio = 1.0 if sizes == "alike" else float(sizes)
@@ -81,7 +84,7 @@ def expect_sizes(
         n_novel_rows = float(((labels >= n_known) & (codes == UNLABELLED)).sum())
     n_novel_rows = min(n_novel_rows, n_free)
     rate = n_labels.sum() / (len(codes) - n_novel_rows)
-    if n_novel_rows < n_novel or labelled_by_class(n_labels, rate):
+    if n_novel_rows < n_novel or rate > _LARGEST_RATE or labelled_by_class(n_labels, rate):
         return None
     known, log_variance = _known_sizes(n_labels, rate)
     ranks = np.argsort(np.argsort(np.bincount(labels, minlength=n_components)[n_known:]))
