@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from newfound import SplitMergeMixture
+from newfound import CategoryCount, SplitMergeMixture
 from newfound.errors import InputError
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection

@@ -218,7 +218,7 @@ def fit(V, prototypes, n_known, sizes, log_variance=0.0):
 def slow_fit(V, prototypes, n_known, sizes, gain, n_rounds):
     """The equations as they are written, row by row."""
     weights, prototypes = [1.0] * len(sizes), [np.array(p) for p in prototypes]
-    for _ in range(n_rounds):
+    for number in range(n_rounds):
         held, sums = [0.0] * len(sizes), [np.zeros(V.shape[1]) for _ in sizes]
         for v in V:
             parts = [
@@ -229,7 +229,7 @@ def slow_fit(V, prototypes, n_known, sizes, gain, n_rounds):
                 held[k] += part / sum(parts)
                 sums[k] = sums[k] + part / sum(parts) * v
         weights = [(w * size / h) ** gain for w, size, h in zip(weights, sizes, held, strict=True)]
-        for k in range(n_known, len(sizes)):
+        for k in range(n_known, len(sizes) if number % 3 == 0 else n_known):
             prototypes[k] = sums[k] / held[k]
     return np.array(prototypes), [0.04 * math.log(weight) for weight in weights]
 
@@ -260,10 +260,7 @@ def test_if_all_classes_are_of_one_size_sizes_come_out_as_expected(k, seed, monk
     assert np.abs(before / sizes - 1).max() > 0.1
     for n_known in (k, k // 2):  # with none, or some of the prototypes moving
         fitted = fit(V, prototypes, n_known, sizes)
-        # rows without clusters: prototypes that move need not come to rest
-        assert fitted.converged or n_known < k
-        if not fitted.converged:
-            continue
+        assert fitted.converged
         found = soft_sizes(V, fitted.prototypes, fitted.offsets)
         np.testing.assert_allclose(found, sizes, rtol=0.03)
         np.testing.assert_allclose(fitted.sizes, found, rtol=1e-6)

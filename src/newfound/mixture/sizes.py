@@ -29,6 +29,9 @@ _LARGEST_RATE = 0.9
 _LEAST_SHARE = 0.1
 #: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
 _N_ROUNDS, _TOLERANCE = 400, 0.02
+#: Rounds of the weights for each move of the prototypes. If both change in every round, they may
+#: go round in circles.
+_ROUNDS_PER_MOVE = 3
 
 #: From prototypes (K, q) and log weights (K,): the shares of rows that the components hold, summed
 #: over the rows (K,), and the rows weighted by these shares (K, q).
@@ -132,7 +135,7 @@ def fit_sizes(
     g = 1 - s²/δ² is the gain of the expectation: s² is the variance of true sizes around the
     expected ones, and δ² that of the sizes that nearest prototypes give, both on a log scale. If
     all classes are of one size, s² = 0 and the expected sizes are reached; if sizes differ as much
-    as those that are found, g = 0 and nothing is changed.
+    as those that are found, g = 0 and nothing is changed. Prototypes move in every third round.
 
     Parameters
     ----------
@@ -155,12 +158,14 @@ def fit_sizes(
     found = float(np.square(np.log(expected.unlabelled / held)).mean())
     gain = max(0.0, 1 - expected.log_variance / found) if found > 0 else 0.0
     converged = gain == 0
-    for _ in range(_N_ROUNDS if gain > 0 else 0):
+    for number in range(_N_ROUNDS if gain > 0 else 0):
         wanted = gain * (log_weights + np.log(expected.unlabelled / held))
         step, log_weights = float(np.abs(wanted - log_weights).max()), wanted
-        prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
+        if number % _ROUNDS_PER_MOVE == 0:
+            prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
         held, sums = share_rows(prototypes, log_weights)
-        if step < _TOLERANCE:
+        # a round after a move shows what it has changed
+        if step < _TOLERANCE and number % _ROUNDS_PER_MOVE == 1:
             converged = True
             break
     return FittedSizes(prototypes, SOFTNESS * log_weights, held, converged)
