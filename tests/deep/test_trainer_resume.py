@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tm
         {"n_components": 9},
         {"acceptance": "literal", "moves_after_epoch": True, "pca": "batch"},
         {"model": "test_vit", "image_size": 16, "trainable": "last", "selection": "last"},
-        {"weight_average": 0.0, "target_temperature": 0.0, "size_weight": 0.0},
+        {"weight_average": 0.0, "target_temperature": 0.0, "sizes": "none"},
         {"weight_average": 0.5, "accumulate": 3, "selection": "last"},
         {"model": "test_vit", "image_size": 16, "trainable": "last", "n_stored_views": 3},
     ],

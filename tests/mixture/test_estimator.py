@@ -14,7 +14,10 @@ from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection
 
 few_classes = pytest.mark.filterwarnings(
-    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count suggests"
+    "ignore:No row is labelled",
+    "ignore:Only .* known",
+    "ignore:The count suggests",
+    "ignore:Every known class has a single label",
 )
 
 
@@ -247,6 +250,7 @@ def test_whitening_waits_for_ten_known_classes():
         assert (forced.projection_.whitening_ is not None) != whitens
 
 
+@few_classes
 def test_one_labelled_row_a_class_is_no_reason_to_whiten():
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(14), 30)
