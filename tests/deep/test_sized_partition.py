@@ -103,7 +103,9 @@ def test_one_round_on_the_device_is_one_of_numpy(n_entries, monkeypatch):
     log_weights = np.linspace(-3, 2, 8)
     rows = torch.from_numpy(Eight.V)
     shared = sized_partition._share_on_device(rows)(prototypes, log_weights)
-    for found, slow in zip(shared, share_by_distance(Eight.V)(prototypes, log_weights), strict=True):
+    for found, slow in zip(
+        shared, share_by_distance(Eight.V)(prototypes, log_weights), strict=True
+    ):
         assert found.dtype == np.float64
         np.testing.assert_allclose(found, slow, rtol=1e-3, atol=1e-3)
     offsets = 0.04 * log_weights
@@ -259,7 +261,9 @@ def test_prototypes_know_how_much_too_large_each_component_is():
     prototypes = prototypes_from(z, Eight.codes, after, None, settings, TAU).to(CPU)
     free = z[torch.from_numpy(Eight.codes == -1)].float()
     shares = (free @ prototypes.means.T / TAU).softmax(dim=1)
-    expected = (shares.mean(dim=0) / torch.from_numpy(after.sizes / after.sizes.sum()).float()).log()
+    expected = (
+        shares.mean(dim=0) / torch.from_numpy(after.sizes / after.sizes.sum()).float()
+    ).log()
     torch.testing.assert_close(prototypes.excess, expected, atol=1e-5, rtol=1e-5)
     assert expected.abs().max() > 1e-3
     without = prototypes_from(z, Eight.codes, unequal(), None, settings, TAU).to(CPU)

@@ -63,7 +63,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tm
     ids=lambda changes: "-".join(changes),
 )
 def test_runs_of_all_kinds_go_on_to_the_same_bits(
-    digits, tmp_path, changes, alike_sizes, saving_within_epochs
+    digits, tmp_path, changes, sizes_are_reached, saving_within_epochs
 ):
     settings, notes = small(**changes), Notes()
     trained = run(digits, tmp_path / "undisturbed", settings)

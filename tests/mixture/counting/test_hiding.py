@@ -107,7 +107,11 @@ def test_with_few_labels_of_each_class_each_part_has_one_of_every_class(n_labels
     assert found.n_folds == min(5, n_labels)
     assert found.n_folds * found.n_repeats >= 15
     assert len(np.unique(found.held_out.row)) >= 0.9 * 4 * n_labels
-    for group, is_free in ((found.held_out, False), (found.hidden, False), (found.unlabelled, True)):
+    for group, is_free in (
+        (found.held_out, False),
+        (found.hidden, False),
+        (found.unlabelled, True),
+    ):
         np.testing.assert_array_equal(group.own, codes[group.row])
         assert ((group.own == -1) == is_free).all()
     assert (found.held_out.nearest == found.held_out.own).mean() > 0.9

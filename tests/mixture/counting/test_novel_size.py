@@ -58,7 +58,9 @@ def test_texts_are_read(text, sizes):
 
 @pytest.mark.parametrize("text", ["", "Unknown", "half", "0", "-1", "nan", "inf", "1:2", "None"])
 def test_other_texts_are_refused(text):
-    with pytest.raises(InputError, match="sizes must be unknown, alike, or the mean size") as caught:
+    with pytest.raises(
+        InputError, match="sizes must be unknown, alike, or the mean size"
+    ) as caught:
         parse_sizes(text)
     assert repr(text) in str(caught.value)
 
