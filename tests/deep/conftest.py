@@ -9,7 +9,7 @@ import torch
 from sklearn.datasets import load_digits
 from trainer_runs import Notes, run
 
-from newfound.deep import estep, partial_epoch
+from newfound.deep import partial_epoch
 
 # the last bits of a sum depend on the number of threads
 torch.set_num_threads(1)
@@ -51,9 +51,15 @@ def undisturbed(digits, tmp_path_factory):
 
 
 @pytest.fixture
-def alike_sizes(monkeypatch):
-    """Labels are taken to speak for categories of like sizes."""
-    monkeypatch.setattr(estep, "sizes_are_alike", lambda *given: True)
+def sizes_are_reached(monkeypatch):
+    """Few pictures and few labels: labels are taken as drawn, and sizes to be those expected."""
+    monkeypatch.setattr("newfound.mixture.sizes.labelled_by_class", lambda *given: False)
+    monkeypatch.setattr("newfound.mixture.sizes._known_sizes", _sizes_that_are_equal)
+    monkeypatch.setattr("newfound.mixture.sizes._TOLERANCE", math.inf)
+
+
+def _sizes_that_are_equal(n_labels, rate):
+    return np.full(len(n_labels), n_labels.mean() / rate), 0.0
 
 
 @pytest.fixture

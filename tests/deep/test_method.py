@@ -80,17 +80,13 @@ def test_the_loss_is_the_sum_of_its_parts(epoch, share, weight):
 
 @pytest.mark.parametrize("epoch", [0, 3, 30])
 @pytest.mark.parametrize("target_temperature", [0.0, 0.05, 0.2])
-@pytest.mark.parametrize("size_weight", [0.0, 1.0, 2.5])
 @pytest.mark.parametrize("with_sizes", [False, True])
-def test_soft_targets_and_sizes_are_parts_of_the_loss(
-    epoch, target_temperature, size_weight, with_sizes
-):
+def test_soft_targets_and_sizes_are_parts_of_the_loss(epoch, target_temperature, with_sizes):
     settings = Settings(
         prototype_weight=1.5,
         prototype_temperature=0.4,
         warmup_epochs=10,
         target_temperature=target_temperature,
-        size_weight=size_weight,
     )
     prototypes = some_prototypes(excess=EXCESS if with_sizes else None)
     batch = some_batch(epoch=epoch, prototypes=prototypes)
@@ -109,7 +105,7 @@ def test_soft_targets_and_sizes_are_parts_of_the_loss(
     expected += weight * prototypical
     if with_sizes:
         sized = size_loss(both[is_free.repeat(2)], means, EXCESS, torch.ones(8).bool(), 0.4)
-        expected += weight * size_weight * sized
+        expected += weight * sized
     torch.testing.assert_close(PrototypicalContrast(settings).loss(batch), expected)
 
 
@@ -138,7 +134,6 @@ def test_the_share_of_the_prototypes_rises_with_the_epochs():
         ("prototype_temperature", 0.5),
         ("prototype_weight", 0.3),
         ("target_temperature", 0.3),
-        ("size_weight", 0.2),
         ("warmup_epochs", 7),
     ],
 )

@@ -48,7 +48,6 @@ WRITTEN = [
     "prototype_temperature",
     "prototype_weight",
     "target_temperature",
-    "size_weight",
     "warmup_epochs",
     "projection_head",
     "n_components",
@@ -59,6 +58,7 @@ WRITTEN = [
     "pca",
     "n_directions",
     "whiten",
+    "sizes",
     "moves_every",
     "moves_after_epoch",
     "selection",
@@ -154,7 +154,6 @@ def test_a_bad_value_is_refused_with_the_name_of_the_setting(name, value):
         ("prototype_temperature", -1.0),
         ("supervised_weight", 1.1),
         ("target_temperature", -0.1),
-        ("size_weight", -1.0),
         ("weight_average", -0.1),
         ("weight_average", 1.0),
         ("validation_share", 1.5),
@@ -176,8 +175,21 @@ def test_a_number_out_of_range_is_refused(name, value):
 def test_the_ends_of_a_range_are_allowed():
     Settings(crop_min=1.0, crop_max=1.0, supervised_weight=1.0, validation_share=0.0)
     Settings(epochs=1, warmup_epochs=0, padding=0, learning_rate=0, seed=0, color_jitter=1)
-    Settings(target_temperature=0, size_weight=0, weight_average=0)
+    Settings(target_temperature=0, weight_average=0)
     Settings(weight_average=0.9999)
+
+
+@pytest.mark.parametrize("sizes", ["unknown", "alike", "none", "0.5", "2"])
+def test_sizes_are_a_word_or_a_ratio(sizes):
+    assert Settings(sizes=sizes).estep.sizes == sizes
+    assert Settings(**Settings(sizes=sizes).as_dict()).estep.sizes == sizes
+
+
+@pytest.mark.parametrize("sizes", ["", "half", "0", "-1", "nan", "inf"])
+def test_other_sizes_are_refused(sizes):
+    with pytest.raises(InputError, match="sizes must be unknown, alike, or") as caught:
+        Settings(sizes=sizes)
+    assert repr(sizes) in str(caught.value)
 
 
 def test_choices_are_listed():
@@ -209,7 +221,7 @@ def test_the_letter_of_the_paper():
         "contrastive_temperature": 1.0,
         "prototype_temperature": 1.0,
         "target_temperature": 0.0,
-        "size_weight": 0.0,
+        "sizes": "none",
         "weight_average": 0.0,
     }
     assert letter.items() <= paper.as_dict().items()

@@ -56,14 +56,14 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bits(digits, undisturbed, tm
         {"n_components": 9},
         {"acceptance": "literal", "moves_after_epoch": True, "pca": "batch"},
         {"model": "test_vit", "image_size": 16, "trainable": "last", "selection": "last"},
-        {"weight_average": 0.0, "target_temperature": 0.0, "size_weight": 0.0},
+        {"weight_average": 0.0, "target_temperature": 0.0, "sizes": "none"},
         {"weight_average": 0.5, "accumulate": 3, "selection": "last"},
         {"model": "test_vit", "image_size": 16, "trainable": "last", "n_stored_views": 3},
     ],
     ids=lambda changes: "-".join(changes),
 )
 def test_runs_of_all_kinds_go_on_to_the_same_bits(
-    digits, tmp_path, changes, alike_sizes, saving_within_epochs
+    digits, tmp_path, changes, sizes_are_reached, saving_within_epochs
 ):
     settings, notes = small(**changes), Notes()
     trained = run(digits, tmp_path / "undisturbed", settings)

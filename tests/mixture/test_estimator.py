@@ -8,13 +8,16 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from newfound import SplitMergeMixture
+from newfound import CategoryCount, SplitMergeMixture
 from newfound.errors import InputError
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection
 
 few_classes = pytest.mark.filterwarnings(
-    "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count suggests"
+    "ignore:No row is labelled",
+    "ignore:Only .* known",
+    "ignore:The count suggests",
+    "ignore:Every known class has a single label",
 )
 
 
@@ -65,18 +68,68 @@ def test_means_and_prototypes_are_those_of_the_paper(digits, fitted):
         np.testing.assert_allclose(mixture.means_[code], V[mixture.labels_ == code].mean(axis=0))
 
 
-@pytest.mark.parametrize("value", ["no", 2, 0.5])
-def test_expect_sizes_is_true_false_or_none(digits, value):
+@pytest.mark.parametrize("value", ["no", "none", 0, -1.0, True, False, [1.0]])
+def test_other_sizes_are_refused(digits, value):
     X, _, y = digits
-    with pytest.raises(InputError, match="expect_sizes must be True, False or None"):
-        SplitMergeMixture(expect_sizes=value).fit(X, y)
+    with pytest.raises(InputError, match='sizes must be "unknown", "alike", or a number'):
+        SplitMergeMixture(sizes=value).fit(X, y)
 
 
-def test_expected_sizes_are_a_setting_as_any_other():
-    assert SplitMergeMixture().get_params()["expect_sizes"] is None
-    mixture = SplitMergeMixture().set_params(expect_sizes=True)
-    assert mixture.expect_sizes
-    assert clone(mixture).get_params()["expect_sizes"] is True
+def test_sizes_are_a_setting_as_any_other():
+    assert SplitMergeMixture().get_params()["sizes"] == "unknown"
+    mixture = SplitMergeMixture().set_params(sizes=0.5)
+    assert mixture.sizes == 0.5
+    assert clone(mixture).get_params()["sizes"] == 0.5
+
+
+@pytest.mark.parametrize("sizes", ["unknown", "alike", 0.5, None])
+def test_sizes_enter_the_count(digits, monkeypatch, sizes):
+    seen = []
+
+    def watch(*given, sizes, **more):
+        seen.append(sizes)
+        return CategoryCount(5.0, (4.0, 6.0), 0.9, 0.5, 0.7, 5, 0)
+
+    monkeypatch.setattr("newfound.mixture.target.count_checked", watch)
+    X, _, y = digits
+    SplitMergeMixture(sizes=sizes, n_init=1, random_state=0).fit(X, y)
+    assert seen == [sizes or "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "counted"),
+    [
+        ({}, ["alike"]),  # for the number of novel rows
+        ({"sizes": "alike"}, []),
+        ({"sizes": None}, []),
+        ({"assign": "soft"}, []),
+        ({"acceptance": "literal"}, []),
+    ],
+)
+def test_with_a_given_k_novel_rows_are_counted_if_sizes_need_them(
+    digits, monkeypatch, changes, counted
+):
+    seen = []
+
+    def watch(*given, sizes, **more):
+        seen.append(sizes)
+        return CategoryCount(5.0, (4.0, 6.0), 0.9, 0.5, 0.7, 5, 0)
+
+    monkeypatch.setattr("newfound.mixture.estimator.count_checked", watch)
+    X, _, y = digits
+    mixture = SplitMergeMixture(n_components=10, n_init=1, random_state=0, **changes)
+    assert mixture.fit(X, y).count_ is None
+    assert seen == counted
+
+
+def test_a_given_k_needs_no_advice_about_the_count(digits):
+    """One label of each class: no warning, and the sizes are left alone."""
+    X, truth, _ = digits
+    first = np.unique(truth, return_index=True)[1]
+    y = np.full(len(X), -1)
+    y[first[:6]] = truth[first[:6]]
+    mixture = SplitMergeMixture(n_components=10, n_init=1, random_state=0).fit(X, y)
+    assert not mixture.offsets_.any()
 
 
 def test_labels_are_encoded_and_rows_hashed_once(digits, fitted, monkeypatch):
@@ -197,6 +250,7 @@ def test_whitening_waits_for_ten_known_classes():
         assert (forced.projection_.whitening_ is not None) != whitens
 
 
+@few_classes
 def test_one_labelled_row_a_class_is_no_reason_to_whiten():
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(14), 30)

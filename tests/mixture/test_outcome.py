@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from newfound import CategoryCount, SplitMergeMixture
 from newfound.mixture import outcome
 from newfound.mixture.outcome import vote
-from newfound.mixture.sizes import expected_sizes, fit_sizes
+from newfound.mixture.sizes import FittedSizes, expect_sizes, fit_sizes, share_by_distance
 
 few_classes = pytest.mark.filterwarnings(
     "ignore:No row is labelled", "ignore:Only .* known", "ignore:The count suggests"
@@ -65,38 +66,49 @@ def test_no_component_is_voted_away():
 
 
 def overlapping_blobs(seed=0):
-    """Five classes of 60 rows; of the two novel ones, the wide one reaches into the dense one."""
+    """Eight classes of 60 rows; of the two novel ones, the wide one reaches into the dense one."""
     rng = np.random.default_rng(seed)
-    centres, spreads = np.eye(6)[:5], np.array([0.1, 0.1, 0.1, 0.05, 0.3])
-    centres[4] = centres[3] + 0.5 * np.eye(6)[4]
-    truth = np.repeat(np.arange(5), 60)
-    X = centres[truth] + spreads[truth, None] * rng.normal(size=(300, 6))
-    return X, truth, np.where((truth < 3) & (np.arange(300) % 2 == 0), truth, -1)
+    centres, spreads = np.eye(9)[:8], np.array([0.1] * 6 + [0.05, 0.3])
+    centres[7] = centres[6] + 0.5 * np.eye(9)[7]
+    truth = np.repeat(np.arange(8), 60)
+    X = centres[truth] + spreads[truth, None] * rng.normal(size=(480, 9))
+    return X, truth, labels_of(truth, N_DRAWN)
 
 
-@few_classes
-@pytest.mark.parametrize("seed", range(3))
-def test_with_expected_sizes_novel_categories_are_more_alike(seed, fitted):
+#: Labels of each of six classes of 60 rows, as a draw may give them; and a quota.
+N_DRAWN, QUOTA = np.array([27, 33, 30, 26, 34, 30]), np.full(6, 30)
+
+
+def labels_of(truth, n_labels):
+    """Labels of the first rows of each of six classes of 60."""
+    of_known = truth < 6
+    return np.where(of_known & (np.arange(len(truth)) % 60 < n_labels[truth * of_known]), truth, -1)
+
+
+@pytest.mark.parametrize("sizes", ["unknown", "alike", 1.0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_with_expected_sizes_novel_categories_are_more_alike(seed, sizes, fitted):
     blobs = overlapping_blobs(seed)
-    plain = fitted(blobs, n_components=5, expect_sizes=False)
-    sized = fitted(blobs, n_components=5, expect_sizes=True)
-    large, small = np.bincount(plain.labels_)[3:]
+    plain = fitted(blobs, n_components=8, n_init=1, sizes=None)
+    sized = fitted(blobs, n_components=8, n_init=1, sizes=sizes)
+    large, small = np.bincount(plain.labels_)[6:]
     assert large - small >= 20
-    large_sized, small_sized = np.bincount(sized.labels_)[3:]
+    large_sized, small_sized = np.bincount(sized.labels_)[6:]
     assert large_sized - small_sized < large - small
-    np.testing.assert_array_equal(sized.prototypes_[:3], plain.prototypes_[:3])
+    np.testing.assert_array_equal(sized.prototypes_[:6], plain.prototypes_[:6])
 
 
 def test_offsets_are_those_of_the_expected_sizes(digits, fitted):
     X, _, y = digits
-    plain = fitted(digits, n_components=10, expect_sizes=False)
+    plain = fitted(digits, n_components=10, sizes=None)
     V, labels, free = plain.projection_.transform(X), plain.labels_, y == -1
-    sizes = expected_sizes(y, labels, 10)
-    prototypes, offsets = fit_sizes(V[free], plain.prototypes_, 5, sizes)
+    expected = expect_sizes(y, labels, 10, "alike", np.nan)
+    fit = fit_sizes(share_by_distance(V[free]), plain.prototypes_, 5, expected)
+    prototypes, offsets = fit.prototypes, fit.offsets
     squared = ((V[:, None] - prototypes) ** 2).sum(axis=2)
     expected = np.where(free, (squared - offsets).argmin(axis=1), y)
     assert (expected != labels).any()
-    sized = fitted(digits, n_components=10, expect_sizes=True)
+    sized = fitted(digits, n_components=10, sizes="alike")
     order = [int(np.square(prototypes - p).sum(axis=1).argmin()) for p in sized.prototypes_]
     assert sorted(order) == list(range(10))
     np.testing.assert_allclose(sized.offsets_, offsets[order], atol=1e-6)
@@ -106,35 +118,61 @@ def test_offsets_are_those_of_the_expected_sizes(digits, fitted):
 
 @few_classes
 @pytest.mark.parametrize(
-    ("expect_sizes", "assign", "labels"),
+    ("sizes", "assign", "labels"),
     [
-        (False, "nearest", "some"),
-        (True, "soft", "some"),
-        (True, "nearest", "none"),
-        (True, "nearest", "all"),
+        (None, "nearest", "some"),
+        ("alike", "soft", "some"),
+        ("unknown", "soft", "some"),
+        ("alike", "nearest", "none"),
+        ("alike", "nearest", "all"),
+        ("unknown", "nearest", "none"),
+        ("unknown", "nearest", "all"),
     ],
 )
-def test_without_sizes_to_expect_offsets_are_zero(expect_sizes, assign, labels):
+def test_without_sizes_to_expect_offsets_are_zero(sizes, assign, labels):
     X, truth, y = overlapping_blobs()
-    y = {"some": y, "none": np.full(300, -1), "all": truth}[labels]
-    settings = {"n_components": 5, "assign": assign, "random_state": 0}
-    mixture = SplitMergeMixture(expect_sizes=expect_sizes, **settings).fit(X, y)
-    np.testing.assert_array_equal(mixture.offsets_, np.zeros(5))
-    plain = SplitMergeMixture(expect_sizes=False, **settings).fit(X, y)
+    y = {"some": y, "none": np.full(480, -1), "all": truth}[labels]
+    settings = {"n_components": 8, "assign": assign, "random_state": 0}
+    mixture = SplitMergeMixture(sizes=sizes, **settings).fit(X, y)
+    np.testing.assert_array_equal(mixture.offsets_, np.zeros(8))
+    plain = SplitMergeMixture(sizes=None, **settings).fit(X, y)
     np.testing.assert_array_equal(mixture.labels_, plain.labels_)
 
 
 def test_no_category_is_given_up_for_its_size(digits, monkeypatch, fitted):
-    def far_too_small(V, prototypes, n_known, sizes):
-        return prototypes, np.where(np.arange(len(sizes)) == 7, -10.0, 0.0)
+    def far_too_small(share_rows, prototypes, n_known, expected):
+        offsets = np.where(np.arange(len(prototypes)) == 7, -10.0, 0.0)
+        return FittedSizes(prototypes, offsets, expected.unlabelled, converged=True)
 
     monkeypatch.setattr("newfound.mixture.outcome.fit_sizes", far_too_small)
-    X, _, _ = digits
-    sized = fitted(digits, n_components=10, expect_sizes=True)
-    plain = fitted(digits, n_components=10, expect_sizes=False)
+    assert_same_as_without_sizes(digits, fitted)
+
+
+@pytest.mark.parametrize("random_state", [3, 4, 7])
+def test_sizes_and_prototypes_do_not_go_round_in_circles(digits, random_state):
+    """As they do if prototypes move in every round."""
+    X, truth, y = digits
+    plain, sized = (
+        SplitMergeMixture(n_components=10, sizes=sizes, n_init=1, random_state=random_state)
+        .fit(X, y)
+        .labels_
+        for sizes in (None, "alike")
+    )
+    assert adjusted_rand_score(truth, sized) > adjusted_rand_score(truth, plain) + 0.03
+
+
+def test_sizes_that_are_not_reached_change_nothing(digits, monkeypatch, fitted):
+    assert fitted(digits, n_components=10, sizes="alike").offsets_.any()
+    monkeypatch.setattr("newfound.mixture.sizes._N_ROUNDS", 1)
+    assert_same_as_without_sizes(digits, fitted)
+
+
+def assert_same_as_without_sizes(data, fitted):
+    sized = fitted(data, n_components=10, sizes="alike")
+    plain = fitted(data, n_components=10, sizes=None)
     np.testing.assert_array_equal(sized.offsets_, np.zeros(10))
     np.testing.assert_array_equal(sized.labels_, plain.labels_)
-    np.testing.assert_array_equal(sized.predict_proba(X), plain.predict_proba(X))
+    np.testing.assert_array_equal(sized.predict_proba(data[0]), plain.predict_proba(data[0]))
 
 
 def test_the_variance_is_fitted_with_the_offsets(digits, monkeypatch, fitted):
@@ -146,7 +184,7 @@ def test_the_variance_is_fitted_with_the_offsets(digits, monkeypatch, fitted):
 
     original = outcome.spherical_variance
     monkeypatch.setattr(outcome, "spherical_variance", watch)
-    mixture = fitted(digits, n_components=10, n_init=1, expect_sizes=True)
+    mixture = fitted(digits, n_components=10, n_init=1, sizes="alike")
     assert len(seen) == 1
     np.testing.assert_array_equal(np.sort(seen[0]), np.sort(mixture.offsets_))
 
@@ -163,7 +201,7 @@ def test_a_part_of_many_labelled_rows_is_enough_for_the_variance(digits, monkeyp
 def test_row_order_does_not_matter_to_sizes(digits):
     X, _, y = digits
     order = np.random.default_rng(1).permutation(len(X))
-    settings = {"n_components": 10, "expect_sizes": True, "random_state": 3}
+    settings = {"n_components": 10, "sizes": "alike", "random_state": 3}
     straight = SplitMergeMixture(**settings).fit(X, y)
     shuffled = SplitMergeMixture(**settings).fit(X[order], y[order])
     np.testing.assert_array_equal(shuffled.offsets_, straight.offsets_)
@@ -172,13 +210,9 @@ def test_row_order_does_not_matter_to_sizes(digits):
 
 def classes_of_one_size(labels="drawn"):
     """Six known and two novel classes of 60 rows; half of the labels drawn, or 30 of each."""
-    rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(8), 60)
-    X = np.eye(8)[truth] + 0.3 * rng.normal(size=(480, 8))
-    chosen = rng.permutation(360)[:180] if labels == "drawn" else np.arange(0, 360, 2)
-    y = np.full(480, -1)
-    y[chosen] = truth[chosen]
-    return X, truth, y
+    X = np.eye(8)[truth] + 0.3 * np.random.default_rng(0).normal(size=(480, 8))
+    return X, truth, labels_of(truth, N_DRAWN if labels == "drawn" else QUOTA)
 
 
 @pytest.mark.parametrize(
@@ -186,9 +220,12 @@ def classes_of_one_size(labels="drawn"):
     [
         ("drawn", {}, True),
         ("quota", {}, False),
-        ("quota", {"expect_sizes": True}, True),
-        ("drawn", {"expect_sizes": False}, False),
+        ("drawn", {"sizes": "alike"}, True),
+        ("drawn", {"sizes": 0.9}, True),
+        ("quota", {"sizes": "alike"}, False),
+        ("drawn", {"sizes": None}, False),
         ("drawn", {"acceptance": "literal"}, False),
+        ("drawn", {"acceptance": "literal", "sizes": "alike"}, False),
     ],
 )
 def test_sizes_are_expected_where_labels_speak_for_them(labels, settings, expects):
@@ -205,12 +242,13 @@ def test_where_the_count_sees_a_known_class_absent_sizes_are_left_alone(n_absent
     assert mixture.offsets_.any() == (n_absent == 0)
 
 
-def test_where_all_that_is_known_has_its_label_sizes_are_left_alone():
+@pytest.mark.parametrize("sizes", ["unknown", "alike"])
+def test_where_all_that_is_known_has_its_label_sizes_are_left_alone(sizes):
     X, truth, _ = classes_of_one_size()
-    sizes = np.array([50, 44, 39, 47, 41, 52, 60, 60])
-    kept = np.flatnonzero(np.arange(480) % 60 < sizes[truth])
+    n_rows = np.array([50, 44, 39, 47, 41, 52, 50, 50])
+    kept = np.flatnonzero(np.arange(480) % 60 < n_rows[truth])
     X, y = X[kept], np.where(truth < 6, truth, -1)[kept]
-    mixture = SplitMergeMixture(n_components=8, random_state=0).fit(X, y)
+    mixture = SplitMergeMixture(n_components=8, sizes=sizes, random_state=0).fit(X, y)
     assert not mixture.offsets_.any()
 
 

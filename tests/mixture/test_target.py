@@ -18,7 +18,7 @@ def test_default_start_is_half_more_than_the_known_classes(digits, monkeypatch):
     monkeypatch.setattr(estimator, "fit_labels", watch)
     X, _, y = digits
     SplitMergeMixture(max_passes=1, n_init=1, acceptance="literal").fit(X, y)
-    SplitMergeMixture(max_passes=1, n_init=1).fit(X, y)
+    SplitMergeMixture(max_passes=1, n_init=1, sizes="alike").fit(X, y)
     with pytest.warns(DiscoveryWarning, match="Only one class is known"):
         SplitMergeMixture(max_passes=1, n_init=1).fit(X, np.where(y == 0, 0, -1))
     with pytest.warns(DiscoveryWarning, match="No row is labelled"):
@@ -30,7 +30,7 @@ def test_default_start_is_half_more_than_the_known_classes(digits, monkeypatch):
 @pytest.mark.parametrize("start", [6, 15, 60])
 def test_the_count_decides_from_any_start(digits, start):
     X, truth, y = digits
-    mixture = SplitMergeMixture(start, random_state=0).fit(X, y)
+    mixture = SplitMergeMixture(start, sizes="alike", random_state=0).fit(X, y)
     assert mixture.n_novel_ == round(mixture.count_.n_novel) == 5
     assert mixture.n_novel_interval_ == mixture.count_.interval
     assert mixture.converged_

@@ -24,9 +24,9 @@ def make_collection(y, X, **changes):
     return Collection(**{"ids": ids, "y": objects(y), "features": X, **changes})
 
 
-def fit_result(y, X, n_components, expect_sizes=None, **changes):
+def fit_result(y, X, n_components, sizes="unknown", **changes):
     collection = make_collection(y, X, **changes)
-    settings = {"n_components": n_components, "expect_sizes": expect_sizes}
+    settings = {"n_components": n_components, "sizes": sizes}
     mixture = SplitMergeMixture(random_state=0, n_init=2, **settings)
     facts = RunFacts(seed=5, settings=Request(n_categories=n_components))
     return result_from(collection, X, mixture.fit(X, collection.y), facts)

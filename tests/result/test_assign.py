@@ -73,7 +73,7 @@ def test_distances_do_not_depend_on_blocks(result, tiny_blocks):
 
 def test_outlier_scores_against_a_loop(result, fit):
     # prototypes of novel categories are plain means if no sizes are expected
-    result = fit(result.collection.y, result.features, 10, expect_sizes=False)
+    result = fit(result.collection.y, result.features, 10, sizes=None)
     V, P = result.V.astype(np.float64), result.prototypes
     codes = result.assigned.labels
     labelled = result.collection.is_labelled

@@ -50,6 +50,8 @@ def test_the_model_says_the_same_as_the_tables(folder):
     predicted = result.mixture.predict(result.features)
     np.testing.assert_array_equal(predicted[is_free], result.assigned.labels[is_free])
     assert (result.assigned.distance < 1).all()
+    assert result.mixture.sizes == "unknown"  # it says: expect_sizes null
+    assert result.mixture.count_.sizes_from == "given"  # it was taken for granted
 
 
 def test_reasons_are_worked_out_again_where_there_is_a_model(folder):

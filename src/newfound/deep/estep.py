@@ -138,14 +138,17 @@ class EStep:
         # features of random weights mean nothing before training
         by_default = "now" if self._settings.network.weights == "random" else "start"
         is_random = (settings.count_on or by_default) == "now"
-        k, count = settings.n_components, None
+        k, sizes, count = settings.n_components, parse_sizes(settings.sizes), None
+        if k is not None and (is_random or sizes != "unknown"):
+            return known_count(codes, k, float("nan"))  # the share of novel rows is not needed
         if is_random:
-            return None if k is None else known_count(codes, k, float("nan"))
+            return None
         if self._fabric.is_global_zero:
-            X, seed = Z.cpu().numpy(), self._settings.run.seed
-            sizes = parse_sizes(settings.sizes) or "unknown"
             count = count_categories(
-                X, codes, sizes="alike" if k is not None else sizes, random_state=seed
+                Z.cpu().numpy(),
+                codes,
+                sizes=(sizes or "unknown") if k is None else "alike",
+                random_state=self._settings.run.seed,
             )
             if k is not None:
                 count = known_count(codes, k, count.novel_share)

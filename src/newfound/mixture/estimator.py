@@ -6,6 +6,7 @@ fitted mixture says about rows.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state
 
 from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike, RandomStateLike
-from newfound.errors import InputError
+from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.assignment import mixture_parameters
 from newfound.mixture.class_order import ClassOrder
@@ -35,6 +36,7 @@ from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection, enough_to_whiten
 from newfound.mixture.rows import SortedRows, content_order, row_keys
 from newfound.mixture.search import Assignment, FinishedStart, Pass, SearchSettings, search
+from newfound.mixture.sizes import LEAST_CLASSES
 from newfound.mixture.split_merge import number_components
 from newfound.mixture.target import count_for_moves, resolve_start, warn_if_missed
 
@@ -205,7 +207,7 @@ class SplitMergeMixture(
             This estimator.
         """
         random_state = check_random_state(self.random_state)
-        rows = self._prepare(X, y, random_state)
+        rows, n_novel_rows = self._prepare(X, y, random_state)
         asked = self.n_components, self.n_components_init
         n_start = resolve_start(*asked, self.count_, rows.n_known, len(rows.V))
         pinned = PinnedRows.of(rows.V, rows.codes, rows.n_known, order=np.arange(len(rows.V)))
@@ -214,7 +216,7 @@ class SplitMergeMixture(
             self._search(rows, fit_labels(pinned, n_start, random_state), random_state)
             for _ in range(self.n_init)
         ]
-        return self._finish(rows, starts)
+        return self._finish(rows, starts, n_novel_rows)
 
     def refit(self, X: ArrayLike, y: LabelsLike, labels: ArrayLike) -> SplitMergeMixture:
         """Find the categories from a given partition instead of a k-means start.
@@ -235,7 +237,7 @@ class SplitMergeMixture(
             This estimator.
         """
         random_state = check_random_state(self.random_state)
-        rows = self._prepare(X, y, random_state)
+        rows, n_novel_rows = self._prepare(X, y, random_state)
         start = np.asarray(labels)
         if start.shape != (len(rows.V),) or start.dtype.kind not in "iu" or start.min() < 0:
             raise InputError(
@@ -246,12 +248,12 @@ class SplitMergeMixture(
         start = rows.classes.number_by_content(start)[rows.order]
         start = np.where(rows.codes == UNLABELLED, start, rows.codes)
         start = number_components(start, rows.n_known)[start]
-        return self._finish(rows, [self._search(rows, start, random_state)])
+        return self._finish(rows, [self._search(rows, start, random_state)], n_novel_rows)
 
     def _prepare(
         self, X: ArrayLike, y: LabelsLike, random_state: np.random.RandomState
-    ) -> SortedRows:
-        """Check the settings and the data, count the categories, project the rows.
+    ) -> tuple[SortedRows, float]:
+        """Check the settings and the data, count the categories and novel rows, project the rows.
 
         Labels are encoded and rows hashed here only; the steps below take the results.
         """
@@ -270,7 +272,7 @@ class SplitMergeMixture(
             sizes=self.sizes or "unknown",
             random_state=random_state,
         )
-        self._n_novel_rows = self._count_novel_rows(X, codes, order)
+        n_novel_rows = self._count_novel_rows(X, codes, order)
         self.n_novel_interval_ = None if self.count_ is None else self.count_.interval
         whiten = self.whiten
         if whiten is None:
@@ -281,7 +283,8 @@ class SplitMergeMixture(
         self.classes_ = partial.classes
         self.n_known_ = partial.n_known
         V = self.projection_.transform_in_order(X, order)
-        return SortedRows(V, codes[order], partial.n_known, keys[order], order, classes)
+        rows = SortedRows(V, codes[order], partial.n_known, keys[order], order, classes)
+        return rows, n_novel_rows
 
     def _check_settings(self) -> None:
         for name in ("n_directions", "max_passes", "n_init"):
@@ -311,7 +314,9 @@ class SplitMergeMixture(
         )
         return search(rows, labels, settings, random_state)
 
-    def _finish(self, rows: SortedRows, starts: list[FinishedStart]) -> SplitMergeMixture:
+    def _finish(
+        self, rows: SortedRows, starts: list[FinishedStart], n_novel_rows: float
+    ) -> SplitMergeMixture:
         """Make one result of the starts and set the attributes."""
         same_k = self.n_components is not None or self.count_ is not None
         lead = best_start(starts, same_k=same_k)
@@ -322,7 +327,7 @@ class SplitMergeMixture(
             partitions,
             assign=self.assign,
             sizes=self._sizes_of_result(rows),
-            n_novel_rows=self._n_novel_rows,
+            n_novel_rows=n_novel_rows,
         )
         self.labels_, self.stability_ = outcome.labels, outcome.stability
         # scikit-learn reads `_n_features_out` for the column names of `transform`
@@ -343,12 +348,15 @@ class SplitMergeMixture(
         """Estimate how many rows are novel, for the expected sizes; NaN if that is not needed."""
         sizes_count = self.acceptance == "calibrated" and self.assign == "nearest"
         n_known, n_free = int(codes.max()) + 1, int((codes == UNLABELLED).sum())
-        if not sizes_count or self.sizes != "unknown" or n_known < 2 or n_free == 0:
+        if not sizes_count or self.sizes != "unknown" or n_known < LEAST_CLASSES or n_free == 0:
             return float("nan")
         count = self.count_
         if count is None:
-            # a fixed seed: the share of novel rows describes the data, and draws nothing else
-            count = count_checked(X, codes, order, sizes="alike", random_state=0)
+            with warnings.catch_warnings():
+                # K is given: nobody waits for a number of categories
+                warnings.simplefilter("ignore", DiscoveryWarning)
+                # a fixed seed: the share of novel rows describes the data, and draws nothing else
+                count = count_checked(X, codes, order, sizes="alike", random_state=0)
         return count.novel_share * n_free
 
     def _sizes_of_result(self, rows: SortedRows) -> Sizes | None:

@@ -22,11 +22,16 @@ from newfound.mixture.rows import row_blocks, squared_distances
 #: ε: how soft the assignment by sizes is, in squared distances of unit-length rows.
 SOFTNESS = 0.04
 #: Fewer known classes than this do not show how sizes differ.
-_LEAST_CLASSES = 5
+LEAST_CLASSES = 5
+#: With a higher label rate, too few rows of known classes are unlabelled to expect a number.
+_LARGEST_RATE = 0.9
 #: Smallest expected size of a component, as a share of the mean of its kind.
 _LEAST_SHARE = 0.1
 #: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
 _N_ROUNDS, _TOLERANCE = 400, 0.02
+#: Rounds of the weights for each move of the prototypes. If both change in every round, they may
+#: go round in circles.
+_ROUNDS_PER_MOVE = 3
 
 #: From prototypes (K, q) and log weights (K,): the shares of rows that the components hold, summed
 #: over the rows (K,), and the rows weighted by these shares (K, q).
@@ -67,12 +72,13 @@ def expect_sizes(
     -------
     ExpectedSizes or None
         None if nothing can be expected: there are no novel components, fewer than five known
-        classes, or each class was given the same number of labels, which hides its size.
+        classes, hardly an unlabelled row of known classes, or each class was given the same number
+        of labels, which hides its size.
     """
     n_labels = np.bincount(codes[codes != UNLABELLED], minlength=int(codes.max()) + 1)
     n_known, n_novel = len(n_labels), n_components - len(n_labels)
     n_free = int((codes == UNLABELLED).sum())
-    if sizes is None or n_known < _LEAST_CLASSES or n_novel < 1:
+    if sizes is None or n_known < LEAST_CLASSES or n_novel < 1:
         return None
     if sizes != "unknown":
         ratio = 1.0 if sizes == "alike" else float(sizes)
@@ -81,7 +87,7 @@ def expect_sizes(
         n_novel_rows = float(((labels >= n_known) & (codes == UNLABELLED)).sum())
     n_novel_rows = min(n_novel_rows, n_free)
     rate = n_labels.sum() / (len(codes) - n_novel_rows)
-    if n_novel_rows < n_novel or labelled_by_class(n_labels, rate):
+    if n_novel_rows < n_novel or rate > _LARGEST_RATE or labelled_by_class(n_labels, rate):
         return None
     known, log_variance = _known_sizes(n_labels, rate)
     ranks = np.argsort(np.argsort(np.bincount(labels, minlength=n_components)[n_known:]))
@@ -129,7 +135,7 @@ def fit_sizes(
     g = 1 - s²/δ² is the gain of the expectation: s² is the variance of true sizes around the
     expected ones, and δ² that of the sizes that nearest prototypes give, both on a log scale. If
     all classes are of one size, s² = 0 and the expected sizes are reached; if sizes differ as much
-    as those that are found, g = 0 and nothing is changed.
+    as those that are found, g = 0 and nothing is changed. Prototypes move in every third round.
 
     Parameters
     ----------
@@ -152,12 +158,14 @@ def fit_sizes(
     found = float(np.square(np.log(expected.unlabelled / held)).mean())
     gain = max(0.0, 1 - expected.log_variance / found) if found > 0 else 0.0
     converged = gain == 0
-    for _ in range(_N_ROUNDS if gain > 0 else 0):
+    for number in range(_N_ROUNDS if gain > 0 else 0):
         wanted = gain * (log_weights + np.log(expected.unlabelled / held))
         step, log_weights = float(np.abs(wanted - log_weights).max()), wanted
-        prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
+        if number % _ROUNDS_PER_MOVE == 0:
+            prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
         held, sums = share_rows(prototypes, log_weights)
-        if step < _TOLERANCE:
+        # a round after a move shows what it has changed
+        if step < _TOLERANCE and number % _ROUNDS_PER_MOVE == 1:
             converged = True
             break
     return FittedSizes(prototypes, SOFTNESS * log_weights, held, converged)

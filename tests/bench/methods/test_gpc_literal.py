@@ -20,7 +20,7 @@ LETTER = {
     "contrastive_temperature": 1.0,
     "prototype_temperature": 1.0,
     "target_temperature": 0.0,
-    "size_weight": 0.0,
+    "sizes": "none",
     "weight_average": 0.0,
     "pca": "batch",
     "count_term": "factorial",

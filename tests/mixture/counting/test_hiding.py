@@ -3,6 +3,10 @@ import pytest
 from scipy import sparse
 
 from newfound.mixture.counting import hiding
+from newfound.mixture.counting.neighbours import whiten_by_neighbours
+
+
+POOLED, BY_CLASS = hiding._Draws(False, 5, 3), hiding._Draws(True, 5, 3)
 
 
 @pytest.fixture
@@ -18,12 +22,12 @@ def evidence():
 def test_every_labelled_row_is_hidden_once_and_held_out_once_in_each_repeat(evidence):
     found, codes, _ = evidence
     labels = np.bincount(codes[codes >= 0])
-    np.testing.assert_array_equal(np.bincount(found.hidden.own), labels * hiding.N_REPEATS)
+    np.testing.assert_array_equal(np.bincount(found.hidden.own), labels * found.n_repeats)
     # but for the rows whose class is hidden in the round that holds them out
-    times = np.bincount(found.held_out.own) / labels / hiding.N_REPEATS
+    times = np.bincount(found.held_out.own) / labels / found.n_repeats
     assert (times <= 1).all()
     assert times.mean() == pytest.approx(1 - 1 / hiding.N_HIDINGS, abs=0.1)
-    rounds = hiding.N_FOLDS * hiding.N_REPEATS
+    rounds = found.n_folds * found.n_repeats
     assert len(found.unlabelled.own) == (codes < 0).sum() * rounds
 
 
@@ -52,9 +56,9 @@ def test_the_space_does_not_know_rows_that_are_held_out_or_hidden(monkeypatch):
     truth = np.repeat(np.arange(8), 20)
     X = np.eye(8)[truth] + 0.1 * rng.normal(size=(160, 8))
     codes = np.where((truth < 6) & (rng.random(160) < 0.5), truth, -1)
-    V = hiding.whiten_by_neighbours(X, 8, rng)
+    V = whiten_by_neighbours(X, 8, rng)
     candidates, _ = hiding.nearest_rows(V, 40)
-    for held_out, hidden, _, n_kept in hiding._run_rounds(V, candidates, codes, False, rng):
+    for held_out, hidden, _, n_kept in hiding._run_rounds(V, candidates, codes, POOLED, rng):
         assert (codes[learnt[-1]] >= 0).all()
         assert not set(codes[learnt[-1]]) & set(hidden.own)
         assert len(learnt[-1]) + len(held_out.own) == n_kept
@@ -86,14 +90,35 @@ def test_walks_are_powers_of_the_graph():
 
 def test_folds_by_class_divide_every_class_evenly():
     classes = np.repeat(np.arange(4), 10)
-    fold = hiding._draw_folds(classes, True, np.random.default_rng(0))
+    fold = hiding._draw_folds(classes, BY_CLASS, np.random.default_rng(0))
     for code in range(4):
         np.testing.assert_array_equal(np.bincount(fold[classes == code]), 2)
-    pooled = hiding._draw_folds(classes, False, np.random.default_rng(0))
+    pooled = hiding._draw_folds(classes, POOLED, np.random.default_rng(0))
     np.testing.assert_array_equal(np.bincount(pooled), 8)
 
 
-def test_rows_that_are_all_alike_show_nothing():
-    codes = np.array([0, 1, 0, 1, -1, -1, -1])
+@pytest.mark.parametrize("n_labels", [2, 3, 4, 5, 8])
+def test_with_few_labels_of_each_class_each_part_has_one_of_every_class(n_labels):
     rng = np.random.default_rng(0)
-    assert hiding.gather_evidence(np.ones((7, 3)), codes, by_class=False, rng=rng) is None
+    truth = np.repeat(np.arange(6), 12)
+    X = np.eye(6)[truth] + 0.1 * rng.normal(size=(72, 6))
+    codes = np.where((truth < 4) & (np.arange(72) % 12 < n_labels), truth, -1)
+    found = hiding.gather_evidence(X, codes, by_class=True, rng=rng)
+    assert found.n_folds == min(5, n_labels)
+    assert found.n_folds * found.n_repeats >= 15
+    assert len(np.unique(found.held_out.row)) >= 0.9 * 4 * n_labels
+    for group, is_free in (
+        (found.held_out, False),
+        (found.hidden, False),
+        (found.unlabelled, True),
+    ):
+        np.testing.assert_array_equal(group.own, codes[group.row])
+        assert ((group.own == -1) == is_free).all()
+    assert (found.held_out.nearest == found.held_out.own).mean() > 0.9
+
+
+def test_with_one_label_of_each_class_none_can_be_held_out():
+    codes = np.where(np.arange(24) % 6 == 0, np.arange(24) // 6, -1)
+    X = np.random.default_rng(0).normal(size=(24, 3))
+    rng = np.random.default_rng(0)
+    assert hiding.gather_evidence(X, codes, by_class=True, rng=rng) is None

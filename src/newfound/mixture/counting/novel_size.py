@@ -9,6 +9,7 @@ evidence is that of `measure_reach`.
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -43,8 +44,9 @@ class SizeRatio(NamedTuple):
 
 def check_sizes(sizes: object) -> None:
     """Refuse anything but "unknown", "alike" and a positive number."""
-    is_number = isinstance(sizes, (int, float)) and not isinstance(sizes, bool)
-    if sizes in ("unknown", "alike") or (is_number and 0 < float(sizes) < np.inf):  # type: ignore[arg-type]
+    if isinstance(sizes, str) and sizes in ("unknown", "alike"):
+        return
+    if isinstance(sizes, Real) and not isinstance(sizes, bool) and 0 < sizes < np.inf:
         return
     raise InputError(
         'sizes must be "unknown", "alike", or a number: the mean size of novel categories over '
