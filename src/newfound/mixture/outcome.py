@@ -147,24 +147,36 @@ def vote(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doubl
     stability = np.full(n_components, np.nan)
     if not others:
         return reference, stability
-    rows = np.arange(len(reference))
-    votes = np.zeros((len(reference), n_components), dtype=np.float32)
-    votes[rows, reference] = 1.5  # decides ties, but does not outvote two others
+    candidates = [reference]
     jaccards = np.zeros((len(others), n_components))
     for index, labels in enumerate(others):
         overlap = _overlap(reference, labels, n_components)
         match = _match(overlap, n_known)
         number_of = np.full(overlap.shape[1], -1)
         number_of[match[match >= 0]] = np.flatnonzero(match >= 0)
-        aligned = number_of[labels]
-        np.add.at(votes, (rows[aligned >= 0], aligned[aligned >= 0]), 1.0)
+        candidates.append(number_of[labels])
         common = np.where(match >= 0, overlap[np.arange(n_components), match], 0)
         sizes = overlap.sum(axis=1) + np.where(match >= 0, overlap.sum(axis=0)[match], 0)
         jaccards[index] = common / np.maximum(sizes - common, 1)
-    labels = votes.argmax(axis=1)
+    labels = _most_voted(np.stack(candidates), n_components)
     if len(np.unique(labels)) < len(np.unique(reference)):
         labels = reference
     return labels, jaccards.mean(axis=0)
+
+
+def _most_voted(candidates: Ints, n_components: int) -> Ints:
+    """The component with most votes for each row; of several, the one with the smallest number.
+
+    `candidates` (S, n) has the component that each partition votes for, -1 for none; the first
+    partition is the reference. Memory grows with S × n, not with n × K.
+    """
+    votes = np.zeros(candidates.shape, dtype=np.float32)
+    for index, voted in enumerate(candidates):
+        # the reference decides ties, but does not outvote two others
+        votes += (candidates == voted) * np.float32(1.5 if index == 0 else 1.0)
+    votes[candidates < 0] = 0
+    most: Ints = np.where(votes == votes.max(axis=0), candidates, n_components).min(axis=0)
+    return most
 
 
 def _overlap(reference: Ints, labels: Ints, n_components: int) -> Ints:
