@@ -53,9 +53,9 @@ class SplitMergeMixture(
     (Eq. 5 and 6). In 128 dimensions this does not find K. By default, the novel categories are
     therefore counted first, with `count_categories` (deviation D9 in ``docs/deviations.md``).
     Moves are then ranked by the gap between the means of the two parts, and carried out until the
-    counted K^n is reached (deviation D8). Hastings ratios decide nothing in this mode: log H of
-    every move is only recorded in `history_`. With ``acceptance="literal"`` the ratios decide, as
-    in the paper.
+    counted K^n is reached (deviation D8). Hastings ratios decide nothing in this mode: log H is
+    only recorded in `history_`, for the moves that are made. With ``acceptance="literal"`` the
+    ratios decide, as in the paper.
 
     Parameters
     ----------

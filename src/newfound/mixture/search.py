@@ -40,9 +40,9 @@ class Pass:
     ----------
     n_components : int
         K, the number of components after the pass.
-    log_likelihood : float
+    log_likelihood : float or None
         Σ log [Γ(N_i) h(Z_i; θ)] over the components after the pass. Its difference between two
-        partitions is log H, the logarithm of the Hastings ratio.
+        partitions is log H, the logarithm of the Hastings ratio. None if H decides nothing.
     n_reassigned : int
         Number of rows that changed their component in the re-assignment after the moves.
     moves : list of Move
@@ -50,7 +50,7 @@ class Pass:
     """
 
     n_components: int
-    log_likelihood: float
+    log_likelihood: float | None
     n_reassigned: int
     moves: list[Move]
 
@@ -128,7 +128,9 @@ def search(
     """
     target = settings.n_novel
     accept = accept_literal if target is None else SteeredAcceptance(target)
-    rules = Rules(_resolve_prior(rows, labels, settings.prior), accept, settings.count_term)
+    prior = _resolve_prior(rows, labels, settings.prior)
+    # log H takes most of the time of a pass, and a steered acceptance does not look at it
+    rules = Rules(prior, accept, settings.count_term, reads_ratios=target is None)
     components = _describe(rows, _assign(rows, labels, settings.assign, rules.prior), rules)
     history: list[Pass] = []
     best: Components | None = None
@@ -141,7 +143,8 @@ def search(
         converged = n_reassigned == 0 and not any(move.accepted for move in moves)
         components = _describe(rows, labels, rules)
         moves = [_by_name(move, rows.classes) for move in moves]
-        history.append(Pass(len(components.stats), components.log_likelihood, n_reassigned, moves))
+        log_likelihood = components.log_likelihood if rules.reads_ratios else None
+        history.append(Pass(len(components.stats), log_likelihood, n_reassigned, moves))
         _report(history[-1], settings)
         # exchanges (a split for a merge) keep K^n, so the moves alone might go on for ever
         if len(components.stats) - rows.n_known == target:
@@ -165,10 +168,10 @@ def _report(finished: Pass, settings: SearchSettings) -> None:
     """Print a line about a pass and call the callback, if these are wanted."""
     if settings.verbose:
         n_accepted = sum(move.accepted for move in finished.moves)
-        print(
-            f"K = {finished.n_components}, {n_accepted} moves, "
-            f"log-likelihood {finished.log_likelihood:.6g}"
-        )
+        line = f"K = {finished.n_components}, {n_accepted} moves"
+        if finished.log_likelihood is not None:
+            line += f", log-likelihood {finished.log_likelihood:.6g}"
+        print(line)
     if settings.callback is not None:
         settings.callback(finished)
 
