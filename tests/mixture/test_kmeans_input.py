@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from newfound import SemiSupervisedKMeans
@@ -26,9 +25,10 @@ def test_all_rows_labelled(blobs):
 
 
 def test_all_rows_labelled_leave_nothing_for_novel_clusters(blobs):
-    with pytest.warns(ConvergenceWarning, match=r"distinct clusters \(5\).*n_clusters \(7\)"):
+    with pytest.warns(DiscoveryWarning, match=r"n_clusters=7, .* only 5 .*the 0 unlabelled rows"):
         found = SemiSupervisedKMeans(7, random_state=0).fit(blobs.X, blobs.truth)
     assert np.isfinite(found.cluster_centers_).all()
+    assert found.n_components_ == len(found.cluster_centers_) == 5
     assert found.labels_.tolist() == blobs.truth.tolist()
 
 
@@ -44,12 +44,22 @@ def test_one_cluster_and_as_many_as_rows(blobs, n_clusters):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_duplicate_rows_only(dtype, y):
     X = np.full((10, 3), 0.1, dtype=dtype)
-    with pytest.warns(
-        ConvergenceWarning, match=r"clusters \(1\).*n_clusters \(4\).*too few different"
-    ):
+    with pytest.warns(DiscoveryWarning, match=r"n_clusters=4, .* only 1 .*have 1 distinct values"):
         found = SemiSupervisedKMeans(4, random_state=0).fit(X, y)
     assert np.isfinite(found.cluster_centers_).all()
     assert found.labels_.tolist() == [0] * 10
+
+
+@pytest.mark.parametrize("y", [None, [0, 1] + 58 * [-1]], ids=["unlabelled", "labelled"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_fewer_distinct_rows_than_clusters(dtype, y):
+    distinct = np.random.default_rng(0).normal(size=(6, 4)).astype(dtype)
+    X = distinct[np.arange(60) % 6]
+    with pytest.warns(DiscoveryWarning, match=r"n_clusters=15, .* only 6 .*have 6 distinct values"):
+        found = SemiSupervisedKMeans(15, random_state=0).fit(X, y)
+    assert found.n_components_ == len(found.cluster_centers_) == len(found.category_names_) == 6
+    assert adjusted_rand_score(found.labels_, np.arange(60) % 6) == 1
+    assert set(found.predict(X)) == set(range(6))
 
 
 def test_fewer_clusters_than_known_classes(blobs):

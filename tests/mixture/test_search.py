@@ -3,6 +3,7 @@ import numpy as np
 from newfound import SplitMergeMixture
 from newfound.mixture import search
 from newfound.mixture.prior import NIWPrior
+from newfound.mixture.split_merge import Rules
 
 
 def test_known_k_makes_no_moves(digits, fitted):
@@ -19,7 +20,34 @@ def test_history_holds_every_pass(digits, fitted):
     for done in passes:
         kinds = {move.kind for move in done.moves}
         assert kinds <= {"split", "merge"}
+
+
+def test_ratios_are_only_computed_where_they_are_read(digits, fitted):
+    settings = {"n_components_init": 14, "max_passes": 4, "n_init": 1}
+    literal = fitted(digits, acceptance="literal", **settings)
+    for done in literal.history_:
         assert np.isfinite(done.log_likelihood)
+        assert all(np.isfinite(move.log_ratio) for move in done.moves)
+    steered = fitted(digits, **settings)
+    moves = [move for done in steered.history_ for move in done.moves]
+    assert {move.accepted for move in moves} == {True, False}
+    assert all((move.log_ratio is not None) == move.accepted for move in moves)
+    assert all(done.log_likelihood is None for done in steered.history_)
+
+
+def test_a_pass_computes_no_evidence_of_refused_moves(digits, fitted, monkeypatch):
+    n_seen = []
+    original = Rules.log_evidence
+
+    def watch(rules, stats):
+        n_seen.append(len(stats))
+        return original(rules, stats)
+
+    monkeypatch.setattr(Rules, "log_evidence", watch)
+    mixture = fitted(digits, n_components_init=14, n_init=1)
+    done = [move for past in mixture.history_ for move in past.moves if move.accepted]
+    # a merge needs its two parents and their union, a split its parent and two halves
+    assert 0 < sum(n_seen) <= 3 * len(done)
 
 
 def test_verbose_prints_a_line_a_pass(digits, capsys, fitted):
@@ -46,8 +74,9 @@ def test_passes_at_the_target_go_on_only_while_the_fit_improves(digits, monkeypa
 
 
 def test_settings_reach_the_mixture(digits, fitted):
-    gamma = fitted(digits, max_passes=1, n_components_init=12)
-    factorial = fitted(digits, max_passes=1, n_components_init=12, count_term="factorial")
+    settings = {"max_passes": 1, "n_components_init": 12, "acceptance": "literal"}
+    gamma = fitted(digits, **settings)
+    factorial = fitted(digits, count_term="factorial", **settings)
     assert gamma.history_[0].moves[0].log_ratio != factorial.history_[0].moves[0].log_ratio
     prior = NIWPrior(np.zeros(10), 1.0, 12.0, 0.01 * np.eye(10))
     assert fitted(digits, n_directions=10, prior=prior, max_passes=1).prior_ is prior

@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -27,8 +28,8 @@ def blobs(centres, n=30, seed=0):
     return X, np.repeat(np.arange(len(centres)), n)
 
 
-def run_pass(X, labels, n_known, accept=accept_literal, seed=0):
-    rules = Rules(PRIOR, accept)
+def run_pass(X, labels, n_known, accept=accept_literal, seed=0, *, reads_ratios=True):
+    rules = Rules(PRIOR, accept, reads_ratios=reads_ratios)
     components = Components.of(X, labels, n_known, rules, row_keys(X))
     return split_merge_pass(X, components, rules, seed)
 
@@ -144,6 +145,45 @@ def test_the_ledger_holds_the_ratios_of_the_paper():
         low, high = (GaussianStats.from_points(own[side == s]) for s in (0, 1))
         expected = log_split_ratio(low + high, low, high, PRIOR)
         assert move.log_ratio == pytest.approx(float(expected))
+
+
+def test_ratios_computed_for_accepted_moves_only_are_the_same():
+    X, labels = blobs([(0, 0, 0), (3, 0, 0), (6, 0, 0), (20, 0, 0), (23, 0, 0)])
+    labels[labels == 4] = 3
+
+    def accept(splits, merges, n_novel):
+        split = splits.parents[:, 0] == 3
+        return split, (merges.parents == [0, 1]).all(axis=1)
+
+    every, some = (
+        run_pass(X, labels, 1, accept, reads_ratios=reads_ratios) for reads_ratios in (True, False)
+    )
+    np.testing.assert_array_equal(every[0], some[0])
+    assert [move.kind for move in some[1] if move.accepted] == ["split", "merge"]
+    for one, other in zip(every[1], some[1], strict=True):
+        assert (one.kind, one.parents, one.children) == (other.kind, other.parents, other.children)
+        expected = pytest.approx(one.log_ratio, rel=1e-12) if one.accepted else None
+        assert other.log_ratio == expected
+
+
+def test_a_pass_copies_no_scatters_to_read_means():
+    rng = np.random.default_rng(0)
+    q, n_components = 40, 60
+    X = rng.normal(size=(20 * n_components, q)) + np.repeat(rng.normal(size=(60, q)), 20, axis=0)
+    prior = NIWPrior(np.zeros(q), 0.05, q + 2.0, np.eye(q) / (q + 2))
+
+    def refuse(splits, merges, n_novel):
+        return np.zeros(len(splits.gaps), bool), np.zeros(len(merges.gaps), bool)
+
+    rules = Rules(prior, refuse, reads_ratios=False)
+    labels = np.repeat(np.arange(n_components), 20)
+    components = Components.of(X, labels, 0, rules, row_keys(X))
+    tracemalloc.start()
+    split_merge_pass(X, components, rules, seed=0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # the statistics of the two halves of each component, and the scatters to halve them by
+    assert peak < 4.5 * components.stats.scatter.nbytes
 
 
 def test_draws_follow_the_rows_not_their_order():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from newfound.arrays import Ints
+from newfound.arrays import Floats, Ints
 from newfound.deep.checkpoint import TrainingState
 from newfound.deep.components import FoundComponents
 from newfound.deep.holdout import LabelSplit
@@ -24,6 +25,7 @@ from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.setup import TrainingSetup
 from newfound.deep.sized_partition import heed_sizes
+from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.counting.count import CategoryCount, count_categories
 from newfound.mixture.counting.novel_size import Sizes, parse_sizes
@@ -154,6 +156,17 @@ class EStep:
                 count = known_count(codes, k, count.novel_share)
         return self._fabric.broadcast(count)
 
+    def _count_now(self, X: Floats, seed: int) -> CategoryCount | None:
+        """Count with the held-out labels; None if the mixture counts itself, or not at all."""
+        settings, labels = self._settings.estep, self.labels
+        counts = settings.acceptance == "calibrated" and settings.n_components is None
+        if not counts or not labels.held_out.any() or int(labels.codes.max()) + 1 < 2:
+            return None
+        sizes = parse_sizes(settings.sizes) or "unknown"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DiscoveryWarning)  # the end of training warns once
+            return count_categories(X, labels.all_codes, sizes=sizes, random_state=seed)
+
     def _find(self, z: Tensor, state: TrainingState, *, moves: bool) -> FoundComponents:
         """Fit the mixture in the first process, and share the result with all."""
         labels = state.labels
@@ -175,9 +188,10 @@ class EStep:
         seed = epoch_seed(self._settings.run.seed, state.epoch)
         reduced = principal_space(z, z.shape[1] if settings.pca == "off" else settings.n_directions)
         X = reduced.project(z).cpu().numpy()
-        clusters = self._method.partition(
-            X, codes, labels, moves=moves, seed=seed, count=state.count
-        )
+        count = state.count
+        if count is None and moves:
+            count = self._count_now(X, seed)
+        clusters = self._method.partition(X, codes, labels, moves=moves, seed=seed, count=count)
         clusters = heed_sizes(
             clusters, self.labels, self.sizes_to_heed(state), self._n_novel_rows(state), z.device
         )

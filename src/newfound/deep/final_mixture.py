@@ -67,8 +67,11 @@ def fit_final_mixture(finished: Finished, settings: Settings) -> SplitMergeMixtu
         return mixture.set_params(random_state=seed).refit(Z, y, finished.labels)
     changes = {"random_state": seed, "sizes": finished.sizes}
     mixture = mixture_for(estep, Z.shape[1], count=finished.count, **changes)
-    mixture.fit(Z, y)
-    if estep.n_components not in (None, mixture.n_components_):
+    with warnings.catch_warnings():
+        if estep.n_components is not None:  # a count that stands for a given K is no estimate
+            warnings.filterwarnings("ignore", "The count suggests", DiscoveryWarning)
+        mixture.fit(Z, y)
+    if finished.count is not None and estep.n_components not in (None, mixture.n_components_):
         # splits and merges did not reach the given K, so k-means with that K is used
         mixture = mixture_for(estep, Z.shape[1], **changes)
         mixture.fit(Z, y)

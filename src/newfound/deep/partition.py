@@ -22,6 +22,7 @@ from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.projection import EXACT_COLUMNS, Projection, enough_to_whiten
+from newfound.mixture.refill import nearest_in_k
 from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
 
@@ -210,7 +211,10 @@ def _reassign(X: Floats, codes: Ints, labels: Ints, settings: EStepSettings) -> 
     labels = number_components(labels, n_known)[labels]
     labels = nearest_rounds(v, given, on_device(labels), n_known, N_ROUNDS).cpu().numpy()
     labels = number_components(labels, n_known)[labels]
-    V = v.cpu().numpy()
+    V, k = v.cpu().numpy(), settings.n_components
+    if k is not None and int(labels.max()) + 1 < k:
+        labels = nearest_in_k(V, codes, labels, n_known, N_ROUNDS, k)
+        labels = number_components(labels, n_known)[labels]
     return Clusters(labels, n_known, V, prototypes_of(V, codes, labels, n_known), projection)
 
 

@@ -30,7 +30,8 @@ class Proposals:
     parents : ndarray of int, shape (m, 1) or (m, 2)
         The component to split, or the two to merge.
     log_ratios : ndarray of shape (m,)
-        log H of each move.
+        log H of each move; NaN where it has not been computed, because the acceptance does not
+        read it.
     gaps : ndarray of shape (m,)
         N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|² of the two halves, or of the two to merge: by how much
         two means fit better than one. If all components share one covariance, this is, up to a

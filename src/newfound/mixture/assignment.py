@@ -21,11 +21,14 @@ N_FINAL_ROUNDS = 300
 
 
 def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles:
-    """Prototypes μ: mean of the labelled rows of a known class, of all rows of a novel one."""
+    """Prototypes μ: mean of the labelled rows of a known class, of all rows of a novel one.
+
+    The prototype of a component without such rows is 0.
+    """
     n_components = max(int(labels.max()) + 1, n_known)
     counted = ((codes != UNLABELLED) | (labels >= n_known)).astype(V.dtype)
     sums = sum_by_label(V, labels, n_components, counted)
-    return sums / np.bincount(labels, counted, minlength=n_components)[:, None]
+    return sums / np.bincount(labels, counted, minlength=n_components).clip(min=1)[:, None]
 
 
 def nearest_labels(V: Floats, codes: Ints, labels: Ints, n_known: int, n_rounds: int) -> Ints:

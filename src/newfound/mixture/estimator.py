@@ -34,11 +34,17 @@ from newfound.mixture.outcome import best_start, conclude
 from newfound.mixture.prediction import MixturePredictionMixin
 from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection, enough_to_whiten
+from newfound.mixture.refill import give_up_smallest
 from newfound.mixture.rows import SortedRows, content_order, row_keys
 from newfound.mixture.search import Assignment, FinishedStart, Pass, SearchSettings, search
 from newfound.mixture.sizes import LEAST_CLASSES
 from newfound.mixture.split_merge import number_components
-from newfound.mixture.target import count_for_moves, resolve_start, warn_if_missed
+from newfound.mixture.target import (
+    count_for_moves,
+    resolve_start,
+    warn_if_missed,
+    warn_if_not_kept,
+)
 
 
 class SplitMergeMixture(
@@ -55,9 +61,9 @@ class SplitMergeMixture(
     (Eq. 5 and 6). In 128 dimensions this does not find K. By default, the novel categories are
     therefore counted first, with `count_categories` (deviation D9 in ``docs/deviations.md``).
     Moves are then ranked by the gap between the means of the two parts, and carried out until the
-    counted K^n is reached (deviation D8). Hastings ratios decide nothing in this mode: log H of
-    every move is only recorded in `history_`. With ``acceptance="literal"`` the ratios decide, as
-    in the paper.
+    counted K^n is reached (deviation D8). Hastings ratios decide nothing in this mode: log H is
+    only recorded in `history_`, for the moves that are made. With ``acceptance="literal"`` the
+    ratios decide, as in the paper.
 
     Parameters
     ----------
@@ -65,7 +71,8 @@ class SplitMergeMixture(
         K to start from. If the count is larger, the count is used. By default
         K^l + max(1, K^l // 2), and 10 without any label.
     n_components : int, optional
-        Total number of categories K, if it is known. The mixture then makes no moves.
+        Total number of categories K, if it is known. The mixture then makes no moves. If X has
+        too few distinct rows for K components, there are fewer, with a `DiscoveryWarning`.
     n_directions : int, default=128
         Number of principal directions q, reduced to ``min(n - 1, d)`` if that is smaller.
     acceptance : {"calibrated", "literal"}, default="calibrated"
@@ -212,10 +219,12 @@ class SplitMergeMixture(
         n_start = resolve_start(*asked, self.count_, rows.n_known, len(rows.V))
         pinned = PinnedRows.of(rows.V, rows.codes, rows.n_known, order=np.arange(len(rows.V)))
         # each start draws its k-means and then its passes, all from one stream of random numbers
-        starts = [
-            self._search(rows, fit_labels(pinned, n_start, random_state), random_state)
-            for _ in range(self.n_init)
-        ]
+        starts = []
+        for _ in range(self.n_init):
+            labels = fit_labels(pinned, n_start, random_state)
+            # k-means leaves clusters empty if too few rows are distinct
+            labels = number_components(labels, rows.n_known)[labels]
+            starts.append(self._search(rows, labels, random_state))
         return self._finish(rows, starts, n_novel_rows)
 
     def refit(self, X: ArrayLike, y: LabelsLike, labels: ArrayLike) -> SplitMergeMixture:
@@ -229,7 +238,8 @@ class SplitMergeMixture(
             Partial labels.
         labels : array-like of int, shape (n,)
             Component of each row: the first K^l numbers are the known classes in sorted order.
-            Labelled rows are put back into their class.
+            Labelled rows are put back into their class. If there are more components than a given
+            `n_components`, the smallest are given up; if there are fewer, some are divided.
 
         Returns
         -------
@@ -248,6 +258,9 @@ class SplitMergeMixture(
         start = rows.classes.number_by_content(start)[rows.order]
         start = np.where(rows.codes == UNLABELLED, start, rows.codes)
         start = number_components(start, rows.n_known)[start]
+        if self.n_components is not None:
+            k = resolve_start(self.n_components, None, None, rows.n_known, len(rows.V))
+            start = give_up_smallest(rows.V, rows.codes, start, rows.n_known, k)
         return self._finish(rows, [self._search(rows, start, random_state)], n_novel_rows)
 
     def _prepare(
@@ -304,7 +317,7 @@ class SplitMergeMixture(
         """Run one start from its first partition to its end."""
         settings = SearchSettings(
             n_novel=None if self.count_ is None else round(self.count_.n_novel),
-            makes_moves=self.n_components is None,
+            n_components=self._given_k(rows),
             max_passes=self.max_passes,
             assign=self.assign,
             count_term=self.count_term,
@@ -325,6 +338,7 @@ class SplitMergeMixture(
         outcome = conclude(
             rows,
             partitions,
+            n_components=self._given_k(rows),
             assign=self.assign,
             sizes=self._sizes_of_result(rows),
             n_novel_rows=n_novel_rows,
@@ -342,7 +356,12 @@ class SplitMergeMixture(
         self.converged_ = lead.converged
         self.n_iter_ = max(1, len(lead.history))
         warn_if_missed(self.count_, self.n_novel_)
+        warn_if_not_kept(self._given_k(rows), self.n_components_, rows.V[rows.free])
         return self
+
+    def _given_k(self, rows: SortedRows) -> int | None:
+        """K if it was given; two known classes never share a component."""
+        return None if self.n_components is None else max(self.n_components, rows.n_known)
 
     def _count_novel_rows(self, X: Floats, codes: Ints, order: Ints) -> float:
         """Estimate how many rows are novel, for the expected sizes; NaN if that is not needed."""

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -30,6 +29,7 @@ from newfound.mixture.clustering import (
 from newfound.mixture.lloyd import Partition, PinnedRows, run_lloyd
 from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
 from newfound.mixture.seeding import distances_to_free, seed_centres
+from newfound.mixture.split_merge import number_components
 
 #: Iterations and tolerance when another estimator runs k-means: the defaults of
 #: `SemiSupervisedKMeans`.
@@ -53,7 +53,8 @@ class SemiSupervisedKMeans(
     ----------
     n_clusters : int, default=8
         Total number of clusters K. If it is smaller than the number of known classes, there is
-        one cluster per class, with a `DiscoveryWarning`.
+        one cluster per class, with a `DiscoveryWarning`. If X has too few distinct rows for K
+        clusters, there are fewer, with the same warning.
     n_init : int, default=1
         Number of starts; the one with the smallest inertia is kept.
     max_iter : int, default=300
@@ -153,16 +154,19 @@ class SemiSupervisedKMeans(
         best = run(random_state)
         for found in _run_in_threads(run, self.n_init - 1, random_state):
             best = found if found.inertia < best.inertia else best
-        self.labels_ = order.number_by_name(best.labels)
-        self.cluster_centers_ = order.sort_by_name(best.centres).astype(X.dtype)
+        number_of = number_components(best.labels, partial.n_known, len(best.centres))
+        self.labels_ = order.number_by_name(number_of[best.labels])
+        centres = order.sort_by_name(best.centres[number_of >= 0])
+        self.cluster_centers_ = centres.astype(X.dtype)
         self.prototypes_ = self.cluster_centers_
         self.inertia_ = best.inertia
         self.n_iter_ = best.n_iter
         self.classes_ = partial.classes
         self.n_known_ = partial.n_known
-        self.n_components_ = self._n_features_out = n_clusters
-        self.n_novel_ = n_clusters - partial.n_known
-        self._warn_if_degenerate()
+        self.n_components_ = self._n_features_out = len(centres)
+        self.n_novel_ = len(centres) - partial.n_known
+        if len(centres) < n_clusters:
+            self._warn_of_equal_rows(X[pinned.free])
         return self
 
     def predict(self, X: ArrayLike) -> Ints:
@@ -170,7 +174,7 @@ class SemiSupervisedKMeans(
         return nearest_centre(self._check_rows(X), self.cluster_centers_)[0]
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Distances of the rows of X to the centres, shape (n, n_clusters)."""
+        """Distances of the rows of X to the centres, shape (n, n_components_)."""
         distances = squared_distances(self._check_rows(X), self.cluster_centers_)
         return np.sqrt(distances, out=distances)
 
@@ -206,15 +210,14 @@ class SemiSupervisedKMeans(
             )
         return max(self.n_clusters, n_known)
 
-    def _warn_if_degenerate(self) -> None:
-        n_used = len(np.unique(self.labels_))
-        if n_used < self.n_components_:
-            warnings.warn(
-                f"Number of distinct clusters ({n_used}) found smaller than n_clusters "
-                f"({self.n_components_}): X has too few different unlabelled rows.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def _warn_of_equal_rows(self, free: Floats) -> None:
+        warnings.warn(
+            f"n_clusters={self.n_clusters}, but there are only {self.n_components_} clusters: the "
+            f"{len(free)} unlabelled rows of X have {len(np.unique(row_keys(free)))} distinct "
+            "values. Lower n_clusters, or give rows that differ.",
+            DiscoveryWarning,
+            stacklevel=3,
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from newfound.arrays import Doubles, Floats, Ints
+from newfound.arrays import Floats, Ints
 from newfound.labels import UNLABELLED
 from newfound.mixture.rows import (
     assign_and_sum,
@@ -20,6 +20,7 @@ from newfound.mixture.rows import (
     row_blocks,
     row_keys,
     squared_distances,
+    squared_to_own,
     sum_by_label,
 )
 
@@ -93,6 +94,11 @@ class PinnedRows:
         squared = squared_distances(X, mean.astype(X.dtype))[:, 0]
         return float(np.dot(squared.astype(np.float64), weights)) / total / X.shape[1]
 
+    @property
+    def rounding(self) -> float:
+        """Squared distances up to this are due to rounding: the two rows are equal."""
+        return float(np.finfo(self.X.dtype).eps) * self.mean_variance
+
     def class_means(self) -> Floats:
         """Mean of the labelled rows of each class; the plain mean if all their weights are 0."""
         weights = self.known_weights[:, None]
@@ -146,7 +152,7 @@ def run_lloyd(pinned: PinnedRows, centres: Floats, max_iter: int, threshold: flo
     # the centres have moved since the last assignment
     if not np.array_equal(previous, labels):
         labels, _, _ = _assign(pinned, centres)
-    loss = _squared_to_own(pinned.X, centres, labels) * pinned.weights
+    loss = squared_to_own(pinned.X, centres, labels) * pinned.weights
     # summed in content order: starts that tie must tie whatever the order of the rows
     return Partition(labels, centres, float(loss[pinned.order].sum()), n_iter)
 
@@ -168,10 +174,10 @@ def _means(
     """Move the centres; an empty cluster moves to the free row with the largest loss."""
     empty = np.flatnonzero(weights[pinned.n_known :] <= 0) + pinned.n_known
     if len(empty) and len(pinned.free):
-        loss = (_squared_to_own(pinned.X, centres, labels) * pinned.weights)[pinned.free]
+        loss = (squared_to_own(pinned.X, centres, labels) * pinned.weights)[pinned.free]
         worst = pinned.free[np.argsort(-loss, kind="stable")[: len(empty)]]
         # not a row that lies on its centre: the new cluster would duplicate the old one
-        worst = worst[: np.count_nonzero(loss > 0)]
+        worst = worst[: np.count_nonzero(loss > pinned.rounding)]
         empty = empty[: len(worst)]
         moved = pinned.X[worst] * pinned.weights[worst, None]
         np.subtract.at(sums, labels[worst], moved)
@@ -182,12 +188,3 @@ def _means(
     means = centres.copy()
     means[filled] = sums[filled] / weights[filled, None]
     return means
-
-
-def _squared_to_own(X: Floats, centres: Floats, labels: Ints) -> Doubles:
-    """Squared distance of each row to the centre of its own cluster."""
-    squared = np.empty(len(X))
-    for block in row_blocks(*X.shape):
-        difference = X[block] - centres[labels[block]]
-        squared[block] = np.einsum("ij,ij->i", difference, difference)
-    return squared

@@ -20,6 +20,7 @@ from newfound.mixture.assignment import (
     spherical_variance,
 )
 from newfound.mixture.counting.novel_size import Sizes
+from newfound.mixture.refill import nearest_in_k
 from newfound.mixture.rows import SortedRows, nearest_centre, squared_distances
 from newfound.mixture.search import Assignment, FinishedStart
 from newfound.mixture.sizes import expect_sizes, fit_sizes, share_by_distance
@@ -75,6 +76,7 @@ def conclude(
     rows: SortedRows,
     partitions: list[Ints],
     *,
+    n_components: int | None,
     assign: Assignment,
     sizes: Sizes | None,
     n_novel_rows: float,
@@ -87,6 +89,8 @@ def conclude(
         The projected rows.
     partitions : list of ndarray of shape (n,)
         Partition of each start; that of the best start comes first.
+    n_components : int or None
+        K to keep, if it is given.
     assign : {"nearest", "soft"}
         How rows find their components.
     sizes : {"unknown", "alike"}, float or None
@@ -100,7 +104,8 @@ def conclude(
         The result, known components first, by name, then novel ones by falling size.
     """
     labels, stability = vote(partitions[0], partitions[1:], rows.n_known)
-    labels, stability = _finish_assignment(rows, labels, stability, assign)
+    if assign == "nearest":
+        labels, stability = _settle(rows, labels, stability, n_components)
     labels, prototypes, offsets = _adjust_to_sizes(rows, labels, sizes, n_novel_rows)
     variance = _fit_variance(rows, prototypes, offsets)
     number_of, order = number_by_size(labels, rows.classes.by_content, rows.keys)
@@ -147,24 +152,36 @@ def vote(reference: Ints, others: list[Ints], n_known: int) -> tuple[Ints, Doubl
     stability = np.full(n_components, np.nan)
     if not others:
         return reference, stability
-    rows = np.arange(len(reference))
-    votes = np.zeros((len(reference), n_components), dtype=np.float32)
-    votes[rows, reference] = 1.5  # decides ties, but does not outvote two others
+    candidates = [reference]
     jaccards = np.zeros((len(others), n_components))
     for index, labels in enumerate(others):
         overlap = _overlap(reference, labels, n_components)
         match = _match(overlap, n_known)
         number_of = np.full(overlap.shape[1], -1)
         number_of[match[match >= 0]] = np.flatnonzero(match >= 0)
-        aligned = number_of[labels]
-        np.add.at(votes, (rows[aligned >= 0], aligned[aligned >= 0]), 1.0)
+        candidates.append(number_of[labels])
         common = np.where(match >= 0, overlap[np.arange(n_components), match], 0)
         sizes = overlap.sum(axis=1) + np.where(match >= 0, overlap.sum(axis=0)[match], 0)
         jaccards[index] = common / np.maximum(sizes - common, 1)
-    labels = votes.argmax(axis=1)
+    labels = _most_voted(np.stack(candidates), n_components)
     if len(np.unique(labels)) < len(np.unique(reference)):
         labels = reference
     return labels, jaccards.mean(axis=0)
+
+
+def _most_voted(candidates: Ints, n_components: int) -> Ints:
+    """The component with most votes for each row; of several, the one with the smallest number.
+
+    `candidates` (S, n) has the component that each partition votes for, -1 for none; the first
+    partition is the reference. Memory grows with S × n, not with n × K.
+    """
+    votes = np.zeros(candidates.shape, dtype=np.float32)
+    for index, voted in enumerate(candidates):
+        # the reference decides ties, but does not outvote two others
+        votes += (candidates == voted) * np.float32(1.5 if index == 0 else 1.0)
+    votes[candidates < 0] = 0
+    most: Ints = np.where(votes == votes.max(axis=0), candidates, n_components).min(axis=0)
+    return most
 
 
 def _overlap(reference: Ints, labels: Ints, n_components: int) -> Ints:
@@ -184,17 +201,20 @@ def _match(overlap: Ints, n_known: int) -> Ints:
     return match
 
 
-def _finish_assignment(
-    rows: SortedRows, labels: Ints, stability: Doubles, assign: Assignment
+def _settle(
+    rows: SortedRows, labels: Ints, stability: Doubles, n_components: int | None
 ) -> tuple[Ints, Doubles]:
-    """Re-assign rows until none moves, so that `predict` repeats `labels_`."""
-    number_of = number_components(labels, rows.n_known, len(stability))
-    labels, stability = number_of[labels], stability[number_of >= 0]
-    if assign == "nearest":
-        labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_FINAL_ROUNDS)
-        number_of = number_components(labels, rows.n_known, len(stability))
-        labels, stability = number_of[labels], stability[number_of >= 0]
-    return labels, stability
+    """Re-assign rows until none moves, so that `predict` repeats `labels_`; keep a given K."""
+    V, codes, n_known, k = rows.V, rows.codes, rows.n_known, n_components or len(stability)
+    agreement = np.full(k, np.nan if np.isnan(stability).all() else 0.0)
+    agreement[: len(stability)] = stability
+    labels = nearest_labels(V, codes, labels, n_known, N_FINAL_ROUNDS)
+    is_lost = np.bincount(labels, minlength=k) == 0
+    if n_components is not None and is_lost.any():
+        labels = nearest_in_k(V, codes, labels, n_known, N_FINAL_ROUNDS, n_components)
+        agreement[is_lost] *= 0  # none of the starts has found what takes its place
+    number_of = number_components(labels, n_known, k)
+    return number_of[labels], agreement[number_of >= 0]
 
 
 def _adjust_to_sizes(

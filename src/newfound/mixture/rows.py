@@ -129,6 +129,15 @@ def squared_distances(X: Floats, centres: Floats) -> Floats:
     return squared
 
 
+def squared_to_own(X: Floats, centres: Floats, labels: Ints) -> Doubles:
+    """Squared distance of each row to the centre of its own cluster."""
+    squared = np.empty(len(X))
+    for block in row_blocks(*X.shape):
+        difference = X[block] - centres[labels[block]]
+        squared[block] = np.einsum("ij,ij->i", difference, difference)
+    return squared
+
+
 def recompute_cancelled(out: Floats, norms: Floats, rows: Floats, centres: Floats) -> None:
     """Replace distances for which |x|² - 2x·c + |c|² lost its digits by plain differences."""
     cancelled = out <= np.sqrt(np.finfo(out.dtype).eps) * norms

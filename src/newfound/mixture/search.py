@@ -19,6 +19,7 @@ from newfound.mixture.assignment import N_ROUNDS, assign_soft, nearest_labels
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.hastings import CountTerm
 from newfound.mixture.prior import NIWPrior
+from newfound.mixture.refill import keep_k
 from newfound.mixture.rows import SortedRows
 from newfound.mixture.split_merge import (
     Components,
@@ -40,9 +41,9 @@ class Pass:
     ----------
     n_components : int
         K, the number of components after the pass.
-    log_likelihood : float
+    log_likelihood : float or None
         Σ log [Γ(N_i) h(Z_i; θ)] over the components after the pass. Its difference between two
-        partitions is log H, the logarithm of the Hastings ratio.
+        partitions is log H, the logarithm of the Hastings ratio. None if H decides nothing.
     n_reassigned : int
         Number of rows that changed their component in the re-assignment after the moves.
     moves : list of Move
@@ -50,7 +51,7 @@ class Pass:
     """
 
     n_components: int
-    log_likelihood: float
+    log_likelihood: float | None
     n_reassigned: int
     moves: list[Move]
 
@@ -64,8 +65,8 @@ class SearchSettings:
     n_novel : int or None
         K^n to arrive at, the number of novel components. None to accept each move on its own,
         with the paper's probability.
-    makes_moves : bool
-        Whether components may split and merge; not if K is given.
+    n_components : int or None
+        K to keep, if it is given: then components neither split nor merge. None to make moves.
     max_passes : int
         Maximum number of passes.
     assign : {"nearest", "soft"}
@@ -81,7 +82,7 @@ class SearchSettings:
     """
 
     n_novel: int | None
-    makes_moves: bool
+    n_components: int | None
     max_passes: int
     assign: Assignment
     count_term: CountTerm
@@ -128,20 +129,23 @@ def search(
     """
     target = settings.n_novel
     accept = accept_literal if target is None else SteeredAcceptance(target)
-    rules = Rules(_resolve_prior(rows, labels, settings.prior), accept, settings.count_term)
-    components = _describe(rows, _assign(rows, labels, settings.assign, rules.prior), rules)
+    prior = _resolve_prior(rows, labels, settings.prior)
+    # log H takes most of the time of a pass, and a steered acceptance does not look at it
+    rules = Rules(prior, accept, settings.count_term, reads_ratios=target is None)
+    components = _describe(rows, _assign(rows, labels, settings, prior), rules)
     history: list[Pass] = []
     best: Components | None = None
-    converged = not settings.makes_moves
+    converged = settings.n_components is not None
     while not converged and len(history) < settings.max_passes:
         seed = int(random_state.randint(2**31))
         moved, moves = split_merge_pass(rows.V, components, rules, seed)
-        labels = _assign(rows, moved, settings.assign, rules.prior)
+        labels = _assign(rows, moved, settings, prior)
         n_reassigned = int(np.count_nonzero(labels != moved))
         converged = n_reassigned == 0 and not any(move.accepted for move in moves)
         components = _describe(rows, labels, rules)
         moves = [_by_name(move, rows.classes) for move in moves]
-        history.append(Pass(len(components.stats), components.log_likelihood, n_reassigned, moves))
+        log_likelihood = components.log_likelihood if rules.reads_ratios else None
+        history.append(Pass(len(components.stats), log_likelihood, n_reassigned, moves))
         _report(history[-1], settings)
         # exchanges (a split for a merge) keep K^n, so the moves alone might go on for ever
         if len(components.stats) - rows.n_known == target:
@@ -165,10 +169,10 @@ def _report(finished: Pass, settings: SearchSettings) -> None:
     """Print a line about a pass and call the callback, if these are wanted."""
     if settings.verbose:
         n_accepted = sum(move.accepted for move in finished.moves)
-        print(
-            f"K = {finished.n_components}, {n_accepted} moves, "
-            f"log-likelihood {finished.log_likelihood:.6g}"
-        )
+        line = f"K = {finished.n_components}, {n_accepted} moves"
+        if finished.log_likelihood is not None:
+            line += f", log-likelihood {finished.log_likelihood:.6g}"
+        print(line)
     if settings.callback is not None:
         settings.callback(finished)
 
@@ -178,12 +182,20 @@ def _describe(rows: SortedRows, labels: Ints, rules: Rules) -> Components:
     return Components.of(rows.V, labels, rows.n_known, rules, rows.keys)
 
 
-def _assign(rows: SortedRows, labels: Ints, assign: Assignment, prior: NIWPrior) -> Ints:
+def _assign(rows: SortedRows, labels: Ints, settings: SearchSettings, prior: NIWPrior) -> Ints:
     """Let the rows find their components again; number these without gaps."""
-    if assign == "soft":
-        return assign_soft(rows.V, rows.codes, labels, rows.n_known, prior)
-    labels = nearest_labels(rows.V, rows.codes, labels, rows.n_known, N_ROUNDS)
-    return number_components(labels, rows.n_known)[labels]
+    V, codes, n_known, k = rows.V, rows.codes, rows.n_known, settings.n_components
+
+    def assign(labels: Ints) -> Ints:
+        labels = number_components(labels, n_known)[labels]
+        if settings.assign == "soft":
+            return assign_soft(V, codes, labels, n_known, prior)
+        return nearest_labels(V, codes, labels, n_known, N_ROUNDS)
+
+    labels = assign(labels)
+    if k is not None:
+        labels = keep_k(assign, V, codes, labels, n_known, k)
+    return number_components(labels, n_known)[labels]
 
 
 def _resolve_prior(rows: SortedRows, labels: Ints, prior: NIWPrior | None) -> NIWPrior:

@@ -13,10 +13,13 @@ from newfound.mixture.rows import (
     recompute_cancelled,
     row_blocks,
     squared_distances,
+    squared_to_own,
 )
 
 #: A copy of the free rows, shifted to their mean, is kept in memory if it is not larger than this.
 _KEPT_BYTES = 2**28
+#: Squared distances of equal rows may be this many times the rounding error of a column.
+_CANCELLED = 64
 
 
 def seed_centres(
@@ -44,7 +47,7 @@ def seed_centres(
     Returns
     -------
     ndarray of shape (K, d)
-        Centres, known classes first.
+        Centres, known classes first; fewer than K if every free row lies on one of them.
     """
     X, weights = pinned.X, pinned.weights[pinned.free].astype(np.float64)
     centres = np.empty((n_clusters, X.shape[1]))
@@ -55,11 +58,12 @@ def seed_centres(
     if n_set:
         closest = _squared_to_nearest(pinned, centres[:n_set])
     while n_set < n_clusters:
+        if n_set and closest.max(initial=0) <= _CANCELLED * X.shape[1] * pinned.rounding:
+            closest = _without_rounding(pinned, centres[:n_set])
         cumulated = (weights * closest).cumsum()
         if len(cumulated) == 0 or cumulated[-1] <= 0:
-            # every free row already lies on a centre: the remaining clusters stay empty
-            centres[n_set:] = centres[0] if n_set else X.mean(axis=0)
-            break
+            # every free row already lies on a centre: further clusters would stay empty
+            return centres[:n_set] if n_set else X.mean(axis=0, keepdims=True)
         draws = random_state.random_sample(n_trials) * cumulated[-1]
         places = np.searchsorted(cumulated, draws, side="right").clip(max=len(cumulated) - 1)
         lowered = squared_to(places)
@@ -111,3 +115,11 @@ def _squared_to_nearest(pinned: PinnedRows, centres: Floats) -> Floats:
         rows = pinned.X[pinned.free[block]]
         squared[block] = nearest_centre(rows, centres.astype(rows.dtype))[1]
     return squared
+
+
+def _without_rounding(pinned: PinnedRows, centres: Floats) -> Floats:
+    """`_squared_to_nearest` by plain differences; 0 for rows that lie on their centre."""
+    rows = pinned.X[pinned.free]
+    labels = nearest_centre(rows, centres.astype(rows.dtype))[0]
+    squared = squared_to_own(rows, centres, labels)
+    return np.where(squared > pinned.rounding, squared, 0)

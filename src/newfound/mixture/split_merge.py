@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,9 +41,10 @@ class Move:
         Components before the pass: one for a split, two for a merge.
     children : tuple of int
         Components after the pass: two for a split, one for a merge, none if it was refused.
-    log_ratio : float
+    log_ratio : float or None
         log H_s (Eq. 5) or log H_m (Eq. 6), the logarithm of the Hastings ratio. It decides on the
-        move if the acceptance is literal, and is only a record otherwise.
+        move if the acceptance is literal. Otherwise it is only a record of the moves that were
+        carried out, and None for the others.
     accepted : bool
         Whether it was carried out.
     """
@@ -50,17 +52,34 @@ class Move:
     kind: Kind
     parents: tuple[int, ...]
     children: tuple[int, ...]
-    log_ratio: float
+    log_ratio: float | None
     accepted: bool
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How moves are judged: the prior θ, the acceptance, and what Γ stands for."""
+    """How moves are judged.
+
+    Attributes
+    ----------
+    prior : NIWPrior
+        θ.
+    accept : Acceptance
+        Decides which moves are carried out.
+    count_term : {"gamma", "factorial"}
+        What Γ stands for in Eq. 5 and 6.
+    reads_ratios : bool
+        Whether `accept` reads log H. If not, it is computed only for moves that are carried out.
+    """
 
     prior: NIWPrior
     accept: Acceptance
     count_term: CountTerm = "gamma"
+    reads_ratios: bool = True
+
+    def log_evidence(self, stats: GaussianStats) -> Doubles:
+        """Log [Γ(N) h(Z; θ)] of each of the stacked components."""
+        return log_evidence(stats, self.prior, self.count_term)
 
 
 @dataclass(frozen=True)
@@ -75,8 +94,8 @@ class Components:
         K^l, the number of known classes.
     stats : GaussianStats
         Stacked statistics of the K components.
-    evidence : ndarray of shape (K,)
-        log [Γ(N) h(Z; θ)] of each component.
+    rules : Rules
+        How moves of these components are judged.
     content : ndarray of uint64, shape (K,)
         Sum of the keys of its rows. It seeds the draws of a component, so that these depend
         neither on its number nor on the order of the rows.
@@ -85,7 +104,7 @@ class Components:
     labels: Ints
     n_known: int
     stats: GaussianStats
-    evidence: Doubles
+    rules: Rules
     content: Keys
 
     @classmethod
@@ -102,8 +121,19 @@ class Components:
         stats = GaussianStats.from_labels(V, labels, n_components)
         content = np.zeros(n_components, dtype=np.uint64)
         np.add.at(content, labels, keys)
-        evidence = log_evidence(stats, rules.prior, rules.count_term)
-        return cls(labels, n_known, stats, evidence, content)
+        return cls(labels, n_known, stats, rules, content)
+
+    @cached_property
+    def evidence(self) -> Doubles:
+        """Log [Γ(N) h(Z; θ)] of each component, shape (K,)."""
+        return self.rules.log_evidence(self.stats)
+
+    def evidence_of(self, some: Ints) -> Doubles:
+        """`evidence` of some components, in the shape of `some`; that of others is not computed."""
+        if self.rules.reads_ratios:
+            return self.evidence[some]
+        distinct, places = np.unique(some, return_inverse=True)
+        return self.rules.log_evidence(self.stats[distinct])[places.reshape(some.shape)]
 
     @property
     def log_likelihood(self) -> float:
@@ -140,10 +170,18 @@ def split_merge_pass(
         Every proposal, accepted or not.
     """
     labels, n_components = components.labels, len(components.stats)
-    halves, splits = _propose_splits(V, components, rules, seed)
-    merges = _propose_merges(components, rules, seed)
+    halved = _halve_novel(V, components)
+    splits = _propose_splits(halved, components, seed)
+    merges = _propose_merges(components, seed)
     n_novel = n_components - components.n_known
     split_accepted, merge_accepted = rules.accept(splits, merges, n_novel)
+    if not rules.reads_ratios:
+        splits.log_ratios[split_accepted] = _split_ratios(
+            halved, splits.parents[split_accepted, 0], components
+        )
+        merges.log_ratios[merge_accepted] = _merge_ratios(
+            merges.parents[merge_accepted], components
+        )
 
     # each row's group: its component, the second half of a split, or the partner of a merge
     is_split = np.zeros(n_components, dtype=bool)
@@ -152,7 +190,7 @@ def split_merge_pass(
     target = np.arange(n_components)
     target[merges.parents[merge_accepted, 1]] = merges.parents[merge_accepted, 0]
     groups = target[labels]
-    second_half = is_split[labels] & (halves % 2 == 1)
+    second_half = is_split[labels] & (halved.halves % 2 == 1)
     groups[second_half] += n_components
     number_of = number_components(groups, components.n_known, 2 * n_components)
 
@@ -172,7 +210,7 @@ def _ledger(
             proposals.kind,
             tuple(parents.tolist()),
             tuple(int(child) for child in children(parents)) if done else (),
-            float(log_ratio),
+            None if np.isnan(log_ratio) else float(log_ratio),
             bool(done),
         )
         for parents, log_ratio, done in zip(
@@ -191,46 +229,77 @@ def number_components(labels: Ints, n_known: int, n_numbers: int | None = None) 
     return np.where(kept, np.cumsum(kept) - 1, -1)
 
 
-def _propose_splits(
-    V: Floats, components: Components, rules: Rules, seed: int
-) -> tuple[Ints, Proposals]:
-    """Halve the novel components, and propose each split whose halves are large enough."""
+class _Halved(NamedTuple):
+    """The novel components that are large enough, each divided into two halves."""
+
+    halves: Ints  # (n,) 2i or 2i + 1 for a row of the i-th of these components, -1 for other rows
+    stats: GaussianStats  # of the halves, stacked
+    components: Ints  # number of the i-th component
+
+
+def _halve_novel(V: Floats, components: Components) -> _Halved:
+    """Divide the novel components into halves."""
     stats = components.stats
     novel = np.arange(components.n_known, len(stats))
     novel = novel[stats.count[novel] > 2 * SMALLEST_HALF]
     halves = halve(V, components.labels, stats.scatter, stats.mean, novel)
-    half_stats = GaussianStats.from_labels(V, halves, 2 * len(novel))
-    large = half_stats.count.reshape(-1, 2).min(axis=1) > SMALLEST_HALF
-    parents = novel[large]
-    log_halves = np.zeros(2 * len(novel))
-    both = np.repeat(large, 2)
-    log_halves[both] = log_evidence(half_stats[both], rules.prior, rules.count_term)
-    log_ratios = log_halves.reshape(-1, 2).sum(axis=1)[large] - components.evidence[parents]
+    return _Halved(halves, GaussianStats.from_labels(V, halves, 2 * len(novel)), novel)
+
+
+def _propose_splits(halved: _Halved, components: Components, seed: int) -> Proposals:
+    """Propose each split whose halves are large enough."""
+    large = halved.stats.count.reshape(-1, 2).min(axis=1) > SMALLEST_HALF
+    parents, first = halved.components[large], 2 * np.flatnonzero(large)
+    log_ratios = np.full(len(parents), np.nan)
+    if components.rules.reads_ratios:
+        log_ratios = _split_ratios(halved, parents, components)
+    gaps = _gaps(halved.stats, first, first + 1)
     uniforms = _uniforms(components.content[parents], seed)
-    chosen = np.flatnonzero(large)
-    gaps = _gaps(half_stats[2 * chosen], half_stats[2 * chosen + 1])
-    return halves, Proposals("split", parents[:, None], log_ratios, gaps, uniforms)
+    return Proposals("split", parents[:, None], log_ratios, gaps, uniforms)
 
 
-def _propose_merges(components: Components, rules: Rules, seed: int) -> Proposals:
+def _propose_merges(components: Components, seed: int) -> Proposals:
     """Propose to merge every novel component with its nearest ones, known classes included."""
-    stats, evidence = components.stats, components.evidence
     pairs = _neighbours(components)
-    log_ratios = -evidence[pairs].sum(axis=1)
-    # in blocks: the statistics of all pairs at once would be many (q, q) matrices
-    for block in row_blocks(len(pairs), stats.n_features**2):
-        both = stats[pairs[block, 0]] + stats[pairs[block, 1]]
-        log_ratios[block] += log_evidence(both, rules.prior, rules.count_term)
-    gaps = _gaps(stats[pairs[:, 0]], stats[pairs[:, 1]])
+    log_ratios = np.full(len(pairs), np.nan)
+    if components.rules.reads_ratios:
+        log_ratios = _merge_ratios(pairs, components)
+    gaps = _gaps(components.stats, pairs[:, 0], pairs[:, 1])
     # another seed than for splits, so that a component's split and merge are drawn independently
     uniforms = _uniforms(components.content[pairs].sum(axis=1), ~seed)
     return Proposals("merge", pairs, log_ratios, gaps, uniforms)
 
 
-def _gaps(first: GaussianStats, second: GaussianStats) -> Doubles:
+def _split_ratios(halved: _Halved, parents: Ints, components: Components) -> Doubles:
+    """Log H_s (Eq. 5) of splits of the given components."""
+    if len(parents) == 0:
+        return np.empty(0)
+    first = 2 * np.searchsorted(halved.components, parents)
+    log_halves = np.empty((len(parents), 2))
+    # in blocks: the statistics of all halves at once would be many (q, q) matrices
+    for block in row_blocks(len(parents), 2 * halved.stats.n_features**2):
+        both = np.stack([first[block], first[block] + 1], axis=1)
+        log_halves[block] = components.rules.log_evidence(halved.stats[both.ravel()]).reshape(-1, 2)
+    return log_halves.sum(axis=1) - components.evidence_of(parents)
+
+
+def _merge_ratios(pairs: Ints, components: Components) -> Doubles:
+    """Log H_m (Eq. 6) of merges of the given pairs."""
+    if len(pairs) == 0:
+        return np.empty(0)
+    stats = components.stats
+    log_ratios: Doubles = -components.evidence_of(pairs).sum(axis=1)
+    for block in row_blocks(len(pairs), stats.n_features**2):
+        both = stats[pairs[block, 0]] + stats[pairs[block, 1]]
+        log_ratios[block] += components.rules.log_evidence(both)
+    return log_ratios
+
+
+def _gaps(stats: GaussianStats, first: Ints, second: Ints) -> Doubles:
     """N_1 N_2 / (N_1 + N_2) |μ_1 - μ_2|²: how much worse one mean fits than two."""
-    shared = first.count * second.count / (first.count + second.count)
-    return shared * np.square(first.mean - second.mean).sum(axis=-1)
+    n_first, n_second = stats.count[first], stats.count[second]
+    shared = n_first * n_second / (n_first + n_second)
+    return shared * np.square(stats.mean[first] - stats.mean[second]).sum(axis=-1)
 
 
 def _neighbours(components: Components) -> Ints:

@@ -16,6 +16,7 @@ from newfound.labels import UNLABELLED
 from newfound.mixture.clustering import default_n_components
 from newfound.mixture.counting.count import CategoryCount, count_checked
 from newfound.mixture.counting.novel_size import Sizes
+from newfound.mixture.rows import row_keys
 
 #: With fewer known classes than this, they say little about novel ones.
 _CLASSES_TO_TRUST = 5
@@ -142,3 +143,21 @@ def warn_if_missed(count: CategoryCount | None, n_novel: int) -> None:
             DiscoveryWarning,
             stacklevel=4,
         )
+
+
+def warn_if_not_kept(given: int | None, n_components: int, free: Floats) -> None:
+    """Warn if there are fewer components than the K that was given.
+
+    `free` are the unlabelled rows, projected, shape (n_free, q).
+    """
+    if given is None or n_components >= given:
+        return
+    # the same row may be projected to other last digits
+    n_distinct = len(np.unique(row_keys(free.round(5))))
+    warnings.warn(
+        f"n_components={given}, but there are only {n_components} components: the {len(free)} "
+        f"unlabelled rows have {n_distinct} distinct values. (Rows of which one is a multiple of "
+        "the other count as one.) Lower n_components, or give rows that differ.",
+        DiscoveryWarning,
+        stacklevel=4,
+    )

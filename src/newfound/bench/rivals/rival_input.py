@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_random_state
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
-from newfound.errors import InputError
+from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.metrics import discovery_scores
 from newfound.mixture.clustering import check_positive_int
@@ -122,7 +121,7 @@ def require_labels(rows: RivalInput, name: str) -> None:
 def k_means_labels(rows: RivalInput, n_clusters: int, n_starts: int) -> Ints:
     """Clusters of plain k-means on all rows, without labels."""
     k_means = SemiSupervisedKMeans(n_clusters, n_init=n_starts, random_state=rows.seed)
-    with without_warnings(ConvergenceWarning):
+    with without_warnings(DiscoveryWarning):
         return k_means.fit(rows.V).labels_
 
 
