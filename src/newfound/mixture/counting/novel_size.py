@@ -9,7 +9,6 @@ collections. The evidence is that of `measure_reach`.
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -46,7 +45,8 @@ def check_sizes(sizes: object) -> None:
     """Refuse anything but "unknown", "alike" and a positive number."""
     if isinstance(sizes, str) and sizes in ("unknown", "alike"):
         return
-    if isinstance(sizes, Real) and not isinstance(sizes, bool) and 0 < sizes < np.inf:
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(sizes, numbers) and sizes is not True and 0 < sizes < np.inf:
         return
     raise InputError(
         'sizes must be "unknown", "alike", or a number: the mean size of novel categories over '
