@@ -5,7 +5,6 @@ from scipy import sparse
 from newfound.mixture.counting import hiding
 from newfound.mixture.counting.neighbours import whiten_by_neighbours
 
-
 POOLED, BY_CLASS = hiding._Draws(False, 5, 3), hiding._Draws(True, 5, 3)
 
 
