@@ -57,7 +57,7 @@ def split_further(truth, n_components):
 
 
 def test_five_classes_are_found(features, blobs):
-    clusters = found(features, blobs.y)
+    clusters = found(features, blobs.y, sizes="alike")  # three known classes say little
     assert (clusters.n_known, clusters.n_components) == (3, 5)
     np.testing.assert_array_equal(clusters.labels[blobs.truth < 3], blobs.truth[blobs.truth < 3])
     assert adjusted_rand_score(clusters.labels, blobs.truth) == 1
@@ -81,9 +81,9 @@ def test_without_moves_the_partition_is_taken_on_and_not_found_anew(features, bl
 
 
 def test_with_moves_k_goes_on_from_the_last_partition(features, blobs):
-    assert found(features, blobs.y, split_further(blobs.truth, 8)).n_components == 5
+    assert found(features, blobs.y, split_further(blobs.truth, 8), sizes="alike").n_components == 5
     wrong = np.where(blobs.truth == 4, 3, blobs.truth)
-    assert found(features, blobs.y, wrong).n_components == 5
+    assert found(features, blobs.y, wrong, sizes="alike").n_components == 5
 
 
 def test_rows_move_to_the_nearest_prototype_when_features_have_changed(features, blobs):
@@ -120,7 +120,7 @@ def test_a_known_k_is_kept_when_a_component_loses_its_rows(blobs):
 @pytest.mark.parametrize("labels", ["none", "some"])
 def test_a_count_that_is_given_steers_the_moves(features, blobs, n_components, labels):
     start = None if labels == "none" else split_further(blobs.truth, 8)
-    count = known_count(blobs.y, n_components)
+    count = known_count(blobs.y, n_components, 0.4)
     for settings in ({}, {"n_components": n_components}):
         clusters = found(features, blobs.y, start, count=count, **settings)
         assert clusters.n_components == n_components
@@ -128,8 +128,9 @@ def test_a_count_that_is_given_steers_the_moves(features, blobs, n_components, l
 
 def test_a_known_k_leaves_what_is_not_known_to_novel_classes():
     codes = np.array([0, 1, 2, -1])
-    assert (known_count(codes, 5).n_known, known_count(codes, 5).n_novel) == (3, 2)
-    assert known_count(codes, 2).n_novel == 0
+    count = known_count(codes, 5, 0.4)
+    assert (count.n_known, count.n_novel, count.novel_share) == (3, 2, 0.4)
+    assert known_count(codes, 2, 0.4).n_novel == 0
 
 
 @pytest.mark.parametrize(

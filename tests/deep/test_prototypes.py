@@ -23,7 +23,7 @@ def features(blobs):
 
 def whole_step(features, codes, labels=None, **options):
     """The partition and the prototypes, by way of the principal directions, as in the loop."""
-    settings = EStepSettings(**options)
+    settings = EStepSettings(**{"sizes": "alike", **options})
     z = torch.from_numpy(features)
     reduced = principal_space(z, WIDE if settings.pca == "off" else settings.n_directions)
     X = reduced.project(z).numpy()

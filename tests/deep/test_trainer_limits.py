@@ -63,6 +63,7 @@ def test_a_single_unlabelled_row(digits, tmp_path, pca, paper):
     np.testing.assert_array_equal(trained.mixture.labels_[y != -1], y[y != -1])
 
 
+@pytest.mark.filterwarnings("ignore:Every known class has a single label")
 def test_classes_of_a_single_labelled_row_are_trained_with_it(digits, tmp_path):
     y = np.full(len(digits.y), -1)
     for code in range(5):

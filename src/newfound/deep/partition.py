@@ -18,7 +18,7 @@ from newfound.deep.settings import EStepSettings
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, prototypes_of
-from newfound.mixture.counting.count import CategoryCount
+from newfound.mixture.counting.count import CategoryCount, count_categories
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.projection import EXACT_COLUMNS, Projection, enough_to_whiten
@@ -186,8 +186,14 @@ def find_clusters(
     if not task.moves and settings.n_components is None:
         changes["n_components"] = _first_k(codes, settings)
     mixture = mixture_for(settings, X.shape[1], **changes)
+    sizes = parse_sizes(settings.sizes)
+    counts = settings.acceptance == "calibrated" and codes.max() > 0 and task.count is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)  # the end of training warns once
+        if counts and mixture.n_components is None and sizes is not None:
+            # the mixture is not told about sizes, but they enter the count
+            count = count_categories(X, codes, sizes=sizes, random_state=task.seed)
+            mixture.set_params(count=count)
         if labels is None:
             mixture.fit(X, codes)
         else:

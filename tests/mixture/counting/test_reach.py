@@ -56,7 +56,7 @@ def test_rows_within_reach_are_counted_as_in_a_loop(request):
 
 def test_the_ratio_is_that_of_the_equations(monkeypatch):
     """Rows look novel by 0.7 or 0.2: known rows are subtracted, unseen novel rows made up for."""
-    V, codes, truth = sized([12, 9, 14], [6, 8, 5, 9])
+    V, codes, _ = sized([12, 9, 14], [6, 8, 5, 9])
     distances = np.array([0.1, 0.2, 0.4])
     monkeypatch.setattr(reaching, "_choose_distances", lambda *given: distances)
     rng = np.random.default_rng(0)

@@ -45,8 +45,8 @@ def check_sizes(sizes: object) -> None:
     """Refuse anything but "unknown", "alike" and a positive number."""
     if isinstance(sizes, str) and sizes in ("unknown", "alike"):
         return
-    is_number = isinstance(sizes, (int, float, np.integer, np.floating))
-    if is_number and not isinstance(sizes, bool) and 0 < float(sizes) < np.inf:  # type: ignore[arg-type]
+    numbers = (int, float, np.integer, np.floating)
+    if isinstance(sizes, numbers) and sizes is not True and 0 < sizes < np.inf:
         return
     raise InputError(
         'sizes must be "unknown", "alike", or a number: the mean size of novel categories over '
