@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy import stats as distributions
+from scipy.special import log_softmax
 from sklearn.datasets import load_digits
 
 from newfound.mixture.assignment import (
@@ -134,6 +135,27 @@ def test_spherical_variance_is_the_likeliest_with_the_offsets(offsets):
     best = slow_log_likelihood(found, *given, offsets)
     for factor in (0.5, 0.9, 1.1, 2):
         assert slow_log_likelihood(factor * found, *given, offsets) < best
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_the_prototype_of_a_labelled_row_is_the_mean_of_the_other_rows_of_its_class(n):
+    """In classes of few rows, the own row pulls the mean far towards itself."""
+    rng = np.random.default_rng(n)
+    codes = np.repeat(np.arange(40), n)
+    rows = 2 * rng.normal(size=(40, 6))[codes] + rng.normal(size=(40 * n, 6))
+    means = np.stack([rows[codes == code].mean(axis=0) for code in range(40)])
+    squared = ((rows[:, None] - means) ** 2).sum(axis=2)
+    left_out = squared.copy()
+    for i, code in enumerate(codes):
+        others = np.flatnonzero((codes == code) & (np.arange(len(codes)) != i))
+        left_out[i, code] = ((rows[i] - rows[others].mean(axis=0)) ** 2).sum()
+    variances = np.exp(np.linspace(-2, 4, 600))
+    likelihoods = [
+        (log_softmax(-0.5 * left_out / variance, axis=1)[np.arange(len(codes)), codes]).mean()
+        for variance in variances
+    ]
+    found = spherical_variance(squared, codes, np.full(40, n), 1.0, np.zeros(40))
+    assert found == pytest.approx(variances[np.argmax(likelihoods)], rel=0.02)
 
 
 def test_offsets_make_another_variance_unless_they_are_all_equal():
