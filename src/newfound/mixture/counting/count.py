@@ -314,11 +314,15 @@ def _reach_of(mass: _Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> 
     """Measure the rows within reach, with absent classes as mere background."""
     number = np.where(mass.present, np.cumsum(mass.present) - 1, -2)
     shown = np.where(codes == UNLABELLED, UNLABELLED, number[codes])
-    known, hidden, free = mass.odds.scores
+    evidence, (known, hidden, free) = mass.evidence, mass.odds.scores
+    held_out = _mean_novelty(evidence.held_out, known, len(codes))
+    covered = _mean_novelty(evidence.hidden, hidden, len(codes))
+    # unlabelled rows of a known class look novel, too, in the rounds that hide their class
+    share = 1 / evidence.n_hidings
     novelty = Novelty(
-        _mean_novelty(mass.evidence.unlabelled, free, len(codes)),
-        _mean_novelty(mass.evidence.held_out, known, len(codes)),
-        _mean_novelty(mass.evidence.hidden, hidden, len(codes)),
+        as_unlabelled=_mean_novelty(evidence.unlabelled, free, len(codes)),
+        of_known=(1 - share) * held_out + share * covered,
+        as_hidden=covered,
     )
     odds = float(mass.quantiles(np.array(0.5)))
     return measure_reach(V, shown, novelty, odds=odds, odds_error=mass.odds_error, rng=rng)

@@ -36,11 +36,11 @@ _LEAST_SLOPE = 0.02
 
 
 class Novelty(NamedTuple):
-    """How novel every row looks, between 0 and 1, as one or the other kind of row."""
+    """How novel rows look on average over the rounds, between 0 and 1; each of shape (n,)."""
 
-    as_unlabelled: Doubles
-    as_held_out: Doubles
-    as_hidden: Doubles
+    as_unlabelled: Doubles  # unlabelled rows
+    of_known: Doubles  # labelled rows, as if they were unlabelled rows of known classes
+    as_hidden: Doubles  # labelled rows, as if they were rows of novel classes
 
 
 class Reach(NamedTuple):
@@ -101,7 +101,7 @@ def measure_reach(
     within = _count_within(V[labelled], V, distances)
     of_labelled = 1 / within
     # rows that look known count little, so that it matters little which of them have labels
-    known_part = odds * novelty.as_held_out[labelled] @ of_labelled
+    known_part = odds * novelty.of_known[labelled] @ of_labelled
     seen = novelty.as_hidden[labelled] @ of_labelled / of_labelled.sum(axis=0)
     novel = (novelty.as_unlabelled[free] @ of_free - known_part) / np.maximum(seen, 1e-12)
     if novel.min() <= 0:
