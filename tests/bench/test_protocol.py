@@ -30,6 +30,8 @@ def another(name):
         return "test_vit"
     if name == "weights":
         return "offline"
+    if name == "sizes":
+        return "alike"
     return 3 if value is None else value + (1 if kinds[0] is int else 0.01)
 
 

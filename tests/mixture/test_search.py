@@ -38,7 +38,7 @@ def test_passes_at_the_target_go_on_only_while_the_fit_improves(digits, monkeypa
 
     monkeypatch.setattr(search, "split_merge_pass", watch)
     X, _, y = digits
-    mixture = SplitMergeMixture(5 + 12, n_init=1, random_state=4).fit(X, y)
+    mixture = SplitMergeMixture(5 + 12, sizes="alike", n_init=1, random_state=4).fit(X, y)
     assert mixture.n_components_ == 10
     assert len(inertias) >= 2
     assert (np.diff(inertias) < 0).all()

@@ -33,7 +33,7 @@ def blobs(n_classes=6, n_rows=30, n_known=4, noise=0.05, seed=0):
 
 def open_learner(n_known=4, n_outputs=20, **settings):
     torch.manual_seed(0)
-    values = {"pca": "off", "rehearse": False, **settings}
+    values = {"pca": "off", "rehearse": False, "sizes": "alike", **settings}
     learner = JointRanking(Settings(**values), n_known, n_outputs)
     learner.head(8)
     return learner
@@ -213,7 +213,7 @@ def pictures(n_rows, n_classes):
 @pytest.mark.parametrize("method", [RankStats, DualRank])
 def test_it_finds_k_while_it_learns(method, tmp_path):
     pixels, truth, y = pictures(40, 8)
-    settings = DIGITS.with_changes(epochs=16, warmup_epochs=3, moves_every=3)
+    settings = DIGITS.with_changes(epochs=16, warmup_epochs=3, moves_every=3, sizes="alike")
     joint = method(settings=settings, folder=tmp_path, joint=True)
     assert joint.finds_k
     joint.fit(pixels, y)
