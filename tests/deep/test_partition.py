@@ -104,18 +104,6 @@ def test_a_known_k_is_kept(features, blobs, mixtures, labels, n_components):
     assert all(mixture.history_ == [] for mixture in mixtures)
 
 
-def test_a_known_k_is_kept_when_a_component_loses_its_rows(blobs):
-    noise = np.random.default_rng(0).normal(size=(200, WIDE))
-    features = unit_rows((np.eye(WIDE)[blobs.truth] + 0.01 * noise).astype(np.float32))
-    labels = blobs.truth.copy()
-    # one row of each novel class: both are nearer to the prototypes of these
-    labels[[np.flatnonzero(blobs.truth == novel)[0] for novel in (3, 4)]] = 5
-    assert found(features, blobs.y, labels, moves=False).n_components == 5
-    clusters = found(features, blobs.y, labels, moves=False, n_components=6)
-    assert clusters.n_components == 6
-    assert set(clusters.labels) == set(range(6))
-
-
 @pytest.mark.parametrize("n_components", [4, 5, 6])
 @pytest.mark.parametrize("labels", ["none", "some"])
 def test_a_count_that_is_given_steers_the_moves(features, blobs, n_components, labels):

@@ -179,7 +179,7 @@ def test_a_training_that_helps_is_kept_with_all_labels(run, root, prefer_trained
     assert (result.table["category"] == result.table["given_label"])[labelled].all()
     assert result.record.encoder == "test_resnet, trained"
     assert result.record.history.unit == "epoch"
-    assert "The trained network was kept" in result.record.warnings[-1]
+    assert any("The trained network was kept" in text for text in result.record.warnings)
     assert any("too optimistic" in text for text in result.record.warnings)
     assert result.record.rehearsal.ratios == (1.0, 1.5)
     assert (out / "backbone.safetensors").exists()
@@ -193,12 +193,3 @@ def test_a_training_that_helps_is_kept_with_all_labels(run, root, prefer_trained
 def test_quick_needs_train(run):
     with pytest.raises(InputError, match="`quick` is for training"):
         run(None, train=False, quick=True)
-
-
-def test_sizes_reach_the_result_before_training_and_the_training(run, ruin, root, tmp_path):
-    result = run(tmp_path / "run", settings=None, quick=True, sizes=0.5)
-    assert result.mixture.sizes == 0.5  # the training made it worse
-    assert result.record.settings.sizes == 0.5
-    assert result.record.settings.training["sizes"] == "0.5"
-    assert "--train --quick" in result.record.rerun
-    assert "--sizes 0.5" in result.record.rerun

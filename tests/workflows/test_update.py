@@ -112,7 +112,7 @@ def test_a_run_can_be_updated_into_another_folder(blob_run, tmp_path):
 def test_a_novel_category_that_a_person_names_becomes_that_class(tmp_path):
     out = tmp_path / "run"
     # 4 labels of 30, beside 15 of 30, are no equal label rate: novel categories would seem smaller
-    old = discover(Blobs.without(8), out=out, rehearse=False, sizes="alike")
+    old = discover(Blobs.without(8), out=out, rehearse=False)
     name = categories_of(old.table, Blobs.truth)[7]
     rows = np.flatnonzero(Blobs.truth == 7)
     labelled = replace(Blobs.take(rows), y=objects(["owl"] * 4 + [None] * 26))

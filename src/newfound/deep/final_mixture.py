@@ -64,7 +64,10 @@ def fit_final_mixture(finished: Finished, settings: Settings) -> SplitMergeMixtu
     if estep.acceptance == "literal" and estep.n_components in (None, n_found):
         # the paper has no final fit: its K is the one that the loop has reached
         mixture = mixture_for(estep, Z.shape[1], n_components=n_found, n_init=1)
-        return mixture.set_params(random_state=seed).refit(Z, y, finished.labels)
+        with warnings.catch_warnings():
+            if estep.n_components is None:  # nobody asked for this K
+                warnings.filterwarnings("ignore", "n_components=", DiscoveryWarning)
+            return mixture.set_params(random_state=seed).refit(Z, y, finished.labels)
     changes = {"random_state": seed, "sizes": finished.sizes}
     mixture = mixture_for(estep, Z.shape[1], count=finished.count, **changes)
     with warnings.catch_warnings():

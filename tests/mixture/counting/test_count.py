@@ -35,7 +35,7 @@ def digits():
 @pytest.mark.parametrize("rate", [0.5, 0.2])
 def test_digits_are_counted(digits, rate):
     X, truth = digits
-    count = count_categories(X, hide(truth, 5, rate), sizes="alike", random_state=0)
+    count = count_categories(X, hide(truth, 5, rate), random_state=0)
     assert count.n_novel == pytest.approx(5, abs=1)
     assert count.label_rate == pytest.approx(rate, rel=0.15)
     assert count.n_known == 5
@@ -105,7 +105,7 @@ def test_row_order_does_not_matter_and_the_seed_does(digits):
 def test_many_rows_are_sampled(digits, monkeypatch):
     X, truth = digits
     monkeypatch.setattr(counting, "MAX_ROWS", 600)
-    count = count_categories(X, hide(truth, 5, 0.5), sizes="alike", random_state=0)
+    count = count_categories(X, hide(truth, 5, 0.5), random_state=0)
     assert count.n_novel == pytest.approx(5, abs=1.5)
 
 
