@@ -91,9 +91,9 @@ def test_evidence_for_one_size_is_followed_too():
 def test_without_evidence_the_prior_decides(reach):
     ratio = judge_sizes("unknown", reach, 15, 0.05)
     assert ratio.decided_by == "prior"
-    assert ratio.alike == pytest.approx(0.7, abs=0.1)
-    # two bells around 0: 0.3 of it log 4 wide, the rest 0.05 wide
-    assert deviation(ratio) == pytest.approx(math.sqrt(0.3) * math.log(4), rel=0.2)
+    assert ratio.alike == pytest.approx(0.6, abs=0.1)
+    # two bells around 0: 0.4 of it log 4 wide, the rest 0.05 wide
+    assert deviation(ratio) == pytest.approx(math.sqrt(0.4) * math.log(4), rel=0.2)
     assert mean(ratio) == pytest.approx(0, abs=0.2)
 
 
@@ -105,7 +105,7 @@ def test_the_weights_are_those_of_the_prior_times_the_density():
     for tau in ratio.values[some]:
         step = 0.01  # bells are as wide as the grid, at least
         narrow, wide = math.hypot(0.2, step), math.hypot(math.log(4), step)
-        prior = 0.7 * stats.norm.pdf(tau, 0, narrow) + 0.3 * stats.norm.pdf(tau, 0, wide)
+        prior = 0.6 * stats.norm.pdf(tau, 0, narrow) + 0.4 * stats.norm.pdf(tau, 0, wide)
         variance = 0.08 * (1 / 12 + 1 / max(1, 9.0 * math.exp(tau))) + 0.01
         variance += (0.2 * 0.7 * tau) ** 2 + 1e-6
         density = stats.t.logpdf(0.5, 11, loc=0.7 * tau, scale=math.sqrt(variance))

@@ -23,7 +23,7 @@ Sizes = Literal["unknown", "alike"] | float
 #: Standard deviation of τ if sizes were no matter of chance.
 _SPREAD = float(np.log(4))
 #: Prior probability that sizes are alike.
-_ALIKE = 0.7
+_ALIKE = 0.6
 #: Relative error of the slope: it is measured on known classes at the sizes that they have.
 _SLOPE_ERROR = 0.2
 #: Values of τ, from novel classes that are 20 times larger to 20 times smaller.
