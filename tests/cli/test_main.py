@@ -846,7 +846,7 @@ def test_discover_takes_sizes_and_says_what_was_said(root, tmp_path):
         *["discover", root / "f.npz", "--no-rehearse", "--out", tmp_path / "run"],
         *["--sizes", "0.5"],
     )
-    assert "You said that new categories are about half as large as known ones" in printed
+    assert "The number assumes that new categories are about half as large as known ones" in printed
     record = read_result(tmp_path / "run").record
     assert record.settings.sizes == 0.5
     assert "--sizes 0.5" in record.rerun

@@ -140,7 +140,7 @@ def test_with_a_given_k_novel_rows_are_counted_if_sizes_are_unknown(
 @pytest.mark.parametrize(
     ("changes", "sizes"),
     [
-        ({}, "unknown"),
+        ({}, "alike"),
         ({"sizes": "0.8"}, 0.8),
         ({"sizes": "none"}, None),
         ({"sizes": "none", "acceptance": "literal"}, None),
@@ -177,7 +177,7 @@ def test_a_method_that_expects_no_sizes_gets_none(digits, tmp_path, sizes_are_re
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({}, "unknown"),
+        ({}, "alike"),
         ({"n_components": 9}, "unknown"),
         ({"sizes": "alike"}, "alike"),
         ({"sizes": "none"}, None),

@@ -260,4 +260,4 @@ def test_an_update_keeps_what_was_said_about_sizes(tmp_path, relabelled):
     assert result.mixture.sizes == "alike"
     assert result.record.settings.sizes == "alike"
     assert result.record.novel_size.decided_by == "given"
-    assert "You said that new categories are about as large as known ones" in result.trust
+    assert "The number assumes that new categories are about as large as known ones" in result.trust

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from newfound.arrays import Floats, Ints
-from newfound.deep.partition import mixture_for
+from newfound.deep.partition import mixture_for, sizes_in_learnt_features
 from newfound.deep.settings import Settings
 from newfound.errors import DiscoveryWarning
 from newfound.mixture.counting.count import CategoryCount
@@ -68,7 +68,9 @@ def fit_final_mixture(finished: Finished, settings: Settings) -> SplitMergeMixtu
             if estep.n_components is None:  # nobody asked for this K
                 warnings.filterwarnings("ignore", "n_components=", DiscoveryWarning)
             return mixture.set_params(random_state=seed).refit(Z, y, finished.labels)
-    changes = {"random_state": seed, "sizes": finished.sizes}
+    counted_before = finished.count is not None
+    sizes = finished.sizes if counted_before else sizes_in_learnt_features(finished.sizes)
+    changes = {"random_state": seed, "sizes": sizes}
     mixture = mixture_for(estep, Z.shape[1], count=finished.count, **changes)
     with warnings.catch_warnings():
         if estep.n_components is not None:  # a count that stands for a given K is no estimate
@@ -118,7 +120,7 @@ def rehearse_final(mixture: SplitMergeMixture, finished: Finished, settings: Set
         finished.features.shape[1],
         n_init=1,
         random_state=seed,
-        sizes=mixture.sizes,
+        sizes=sizes_in_learnt_features(mixture.sizes),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)  # about the draws, not about the result

@@ -19,7 +19,7 @@ from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, prototypes_of
 from newfound.mixture.counting.count import CategoryCount, count_categories
-from newfound.mixture.counting.novel_size import parse_sizes
+from newfound.mixture.counting.novel_size import Sizes, parse_sizes
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.projection import EXACT_COLUMNS, Projection, enough_to_whiten
 from newfound.mixture.refill import nearest_in_k
@@ -106,6 +106,15 @@ def mixture_for(settings: EStepSettings, n_columns: int, **changes: object) -> S
     return SplitMergeMixture(**{**parameters, **changes})  # type: ignore[arg-type]
 
 
+def sizes_in_learnt_features(sizes: Sizes | None) -> Sizes | None:
+    """What may be said about sizes in features that were trained on the labels.
+
+    Training draws known classes together, so that fewer rows are near a novel one whatever its
+    size: in such features sizes cannot be measured, and are taken to be alike.
+    """
+    return "alike" if sizes == "unknown" else sizes
+
+
 def known_count(codes: Ints, n_components: int, novel_share: float) -> CategoryCount:
     """The count when K is given: components may still split and merge, in pairs.
 
@@ -186,7 +195,7 @@ def find_clusters(
     if not task.moves and settings.n_components is None:
         changes["n_components"] = _first_k(codes, settings)
     mixture = mixture_for(settings, X.shape[1], **changes)
-    sizes = parse_sizes(settings.sizes)
+    sizes = sizes_in_learnt_features(parse_sizes(settings.sizes))
     counts = settings.acceptance == "calibrated" and codes.max() > 0 and task.count is None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)  # the end of training warns once

@@ -119,8 +119,8 @@ def _size_sentence(size: NovelSizeRecord, items: str) -> str:
     how_large = times_as_large(size.mean / size.known_mean)
     if size.decided_by == "given":
         return (
-            f"You said that new categories are {how_large} as known ones; if that is wrong, so is "
-            "the number."
+            f"The number assumes that new categories are {how_large} as known ones; if that is "
+            "wrong, so is the number."
         )
     return (
         f"New categories seem {how_large} as known ones ({size.mean:,.0f} {items} on average, "
