@@ -421,8 +421,8 @@ def test_without_a_least_confidence_nothing_is_marked(page_of, result_of):
         (
             {},
             NovelSizeRecord(20.0, (19.0, 21.0), 40.0, "given"),
-            "The number assumes that new categories are about half as large as known ones; if that is wrong, "
-            "so is the number.",
+            "The number assumes that new categories are about half as large as known ones; if that "
+            "is wrong, so is the number.",
         ),
     ],
 )
