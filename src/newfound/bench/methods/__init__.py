@@ -68,9 +68,16 @@ def _gpc() -> type[BenchMethod]:
     return GPCMethod
 
 
+def _mixture() -> type[BenchMethod]:
+    from newfound.bench.methods.frozen_mixture import FrozenMixture
+
+    return FrozenMixture
+
+
 #: Id on the command line → function that imports the method.
 _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "kmeans": _kmeans,
+    "mixture": _mixture,
     "rankstats": _rankstats,
     "dualrank": _dualrank,
     "uno": _uno,

@@ -268,6 +268,7 @@ class JointClassifier(Classifier):
         n_known = int(codes.max()) + 1
         learner = self.learner(n_known, n_known + N_SPARE)
         assert isinstance(learner, JointMixture)
+        learner.knob = self.knob_value
         trained = self._train(learner, pixels, codes)
         head = trained.network.head.eval()
         with torch.no_grad():
