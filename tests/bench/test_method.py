@@ -42,8 +42,9 @@ def test_every_method_is_found_and_says_what_it_is(name):
 def test_titles_are_all_different_and_the_tables_have_all_methods():
     assert len({find_method(name).title for name in NAMES}) == len(NAMES)
     assert set(METHODS) == set(NAMES)
-    for name, (_, has_pca) in METHODS.items():
-        assert find_method(name).uses_pca == has_pca, name
+    for name, row in METHODS.items():
+        cls = find_method(name)
+        assert (cls.uses_pca, cls.own_k) == (row.has_pca, row.own_k), name
 
 
 def test_what_methods_can_do():
@@ -52,11 +53,11 @@ def test_what_methods_can_do():
     def those(attribute):
         return {name for name, cls in found.items() if getattr(cls, attribute)}
 
-    assert those("takes_features") == {"kmeans", "gcd", "gpc", "gpc-literal"}
-    assert those("learns") == set(NAMES) - {"kmeans"}
+    assert those("takes_features") == {"kmeans", "mixture", "gcd", "gpc", "gpc-literal"}
+    assert those("learns") == set(NAMES) - {"kmeans", "mixture"}
     assert those("learns_without_k") == {"gcd"}
-    assert those("finds_k") == {"gcd", "gpc", "gpc-literal"}
-    assert those("pca_by_default") == {"gpc", "gpc-literal"}
+    assert those("finds_k") == {"mixture", "gcd", "gpc", "gpc-literal"}
+    assert those("pca_by_default") == {"mixture", "gpc", "gpc-literal"}
     assert {name for name, cls in found.items() if "joint" in cls.variants} == {
         *("rankstats", "dualrank", "gcd")
     }

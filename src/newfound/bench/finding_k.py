@@ -27,7 +27,7 @@ from newfound.mixture.counting.novel_size import parse_sizes
 
 
 class FoundK(NamedTuple):
-    """K (None if the method finds it), where it comes from, and the interval of a counted K^n."""
+    """K (None if the method finds it), where it was found, and the interval of a counted K^n."""
 
     n_components: int | None
     source: str = ""
@@ -55,7 +55,7 @@ def find_k(
         File for the features before training.
     """
     if case.k == "known" and not case.hidden:
-        return FoundK(split.n_known + split.n_novel, "given")
+        return FoundK(split.n_known + split.n_novel)
     labels = split.all_labels
     if case.k == "count" and not case.hidden:
         found = _kept("count", _count, X, labels, settings, start)

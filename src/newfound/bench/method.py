@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from newfound.arrays import Floats, Ints, LabelsLike
-from newfound.bench.case import KSource
+from newfound.bench.case import KSource, weights_id
 from newfound.deep.method import Method
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
@@ -136,6 +136,7 @@ class BenchMethod(ABC):
             settings of the optimiser and of the losses are left out.
         """
         settings, values = self.own_settings(), self.own_settings().as_dict()
+        values["weights"] = weights_id(settings.network.weights)  # no path in a record
         if self.learns_without_k:
             values["n_starts"] = self.n_starts
         if not (trains and self.learns):

@@ -24,7 +24,9 @@ SMALL = {"image_size": 32, "crop_min": 0.45, "crop_max": 1.0, "color_jitter": 0.
 #: Settings that matter to a method that does not train.
 _OF_START = frozenset({"image_size", "crop_max", "n_directions"})
 #: Settings that matter when finished features are clustered.
-_OF_CLUSTERING = frozenset({"n_directions", "acceptance", "count_term", "whiten", "n_starts"})
+_OF_CLUSTERING = frozenset(
+    {"n_directions", "acceptance", "count_term", "whiten", "sizes", "n_starts"}
+)
 #: Settings that are not listed as changes: a case has them as fields, the runner sets them, or
 #: they cannot change the result.
 _NOT_CHANGES = frozenset(
@@ -144,7 +146,8 @@ def _changes(method: str, dataset: str, settings: Settings, n_starts: int) -> di
     }
     if n_starts != N_STARTS and cls.learns_without_k:
         changes["n_starts"] = n_starts
-    return changes if cls.learns else _only(changes, _OF_START)
+    matters = _OF_START | _OF_CLUSTERING if cls.finds_k else _OF_START
+    return changes if cls.learns else _only(changes, matters)
 
 
 def _check_variant(case: Case, cls: type[BenchMethod], dataset: str) -> None:

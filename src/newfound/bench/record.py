@@ -115,10 +115,12 @@ class Record:
         """
         values = dict(values)
         try:
-            setting = dict(values.pop("setting"))
+            method, dataset, setting = (values.pop(n) for n in ("method", "dataset", "setting"))
             if "known_k" in setting:
-                setting["k"] = _older_k(setting.pop("known_k"), values)
-            case = Case(values.pop("method"), values.pop("dataset"), **setting)
+                setting = {n: value for n, value in setting.items() if n != "known_k"} | {
+                    "k": _older_k(setting["known_k"], method, values["k_source"])
+                }
+            case = Case(method, dataset, **setting)
             return cls(case=case, **values)
         except (KeyError, TypeError) as error:
             raise InputError(
@@ -126,10 +128,10 @@ class Record:
             ) from error
 
 
-def _older_k(known_k: bool, values: dict[str, Any]) -> KSource:
+def _older_k(known_k: bool, method: str, k_source: str) -> KSource:
     """Where K came from in a line that only says whether it was given."""
     if known_k:
         return "known"
-    if str(values["k_source"]).startswith("Brent"):
+    if k_source.startswith("Brent"):
         return "brent"
-    return "count" if values["method"] == "gpc" and values["k_source"] == "mixture" else "own"
+    return "count" if (method, k_source) == ("gpc", "mixture") else "own"

@@ -76,7 +76,7 @@ class Runs:
             Ids; a feature file is given by its path.
         like : Case, optional
             A run to compare with. Only runs with its backbone count. Among them, runs with the
-            same epochs and changes are preferred, then the same seed, then the same `k`.
+            same epochs and changes are preferred, then the same seed, then K known or not.
         where : callable, optional
             A further condition on records.
 
@@ -199,12 +199,13 @@ def _backbone(case: Case) -> tuple[str, str]:
 
 
 def _likeness(case: Case, like: Case | None) -> tuple[bool, ...]:
-    """Sort key that prefers runs with the same epochs and changes, then seed, then `k`."""
+    """Sort key: runs with the same epochs and changes, then seed, then K known or not."""
     if like is None:
         return ()
     learns = find_method(case.method).learns
     alike = not learns or (case.epochs, case.changes) == (like.epochs, like.changes)
-    return alike, case.seed == like.seed, case.k == like.k
+    same_k = (case.k == "known") == (like.k == "known")
+    return alike, case.seed == like.seed, same_k
 
 
 def _option(name: str, value: object) -> str:

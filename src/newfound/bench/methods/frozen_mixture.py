@@ -19,7 +19,7 @@ class FrozenMixture(GPCMethod):
     """
 
     title = "our mixture, frozen"
-    source = "this project"
+    source = "Zhao, Wen and Han, ICCV 2023; this project"
     learns = False
     knob = None
     variants = frozenset()

@@ -62,7 +62,7 @@ class SimGCD(Classifier):
 
     def learner(self, n_known: int, n_components: int) -> SimGCDLearner:
         """The head and the loss that are trained."""
-        return SimGCDLearner(self.own_settings(), n_known, n_components)
+        return SimGCDLearner(self.settings, n_known, n_components)
 
     def own_settings(self) -> Settings:
         """The settings, with the authors' temperature of InfoNCE."""
@@ -73,6 +73,10 @@ class SimGCDLearner(ClassifierLearner):
     """The head and the loss of SimGCD."""
 
     knob = ENTROPY_WEIGHT
+
+    def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
+        own = settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
+        super().__init__(own, n_known, n_components)
 
     def head(self, n_features: int) -> nn.Module:
         """Cosines with K prototypes, then the projection for the contrastive losses."""

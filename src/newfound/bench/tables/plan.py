@@ -49,7 +49,7 @@ class MethodRow(NamedTuple):
 
 METHODS = {
     "kmeans": MethodRow("k-means", has_pca=True),
-    "mixture": MethodRow("our mixture, frozen features", own_k="count"),
+    "mixture": MethodRow("our mixture, frozen features", has_pca=True, own_k="count"),
     "rankstats": MethodRow("RankStats+"),
     "dualrank": MethodRow("DualRank"),
     "uno": MethodRow("UNO+"),
