@@ -22,7 +22,8 @@ DatasetNames = Annotated[
     str,
     typer.Argument(
         help="One or more of cifar10, cifar100, imagenet100, cub, cars, aircraft, herbarium, "
-        "tiny-imagenet, digits, or an .npz file of features; separated by commas."
+        "tiny-imagenet, digits, one of the long tails cifar100-lt, cub-lt, cars-lt, "
+        "tiny-imagenet-lt, digits-lt, or an .npz file of features; separated by commas."
     ),
 ]
 TableNumber = Annotated[str, typer.Argument(help="Number of the table in the paper, such as 3.")]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from newfound.bench.case import Case, Clustering, KSource, PrototypeSource, weights_id
 from newfound.bench.datasets import DATASETS
 from newfound.bench.datasets.feature_file import is_feature_file
+from newfound.bench.datasets.long_tail import base_of
 from newfound.bench.methods import find_method
 from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
@@ -56,6 +57,7 @@ def bench_settings(
     """
     if method is not None:
         return bench_settings(dataset, model).with_changes(**find_method(method).defaults)
+    dataset = base_of(dataset)
     if dataset == "digits" and model in (None, DIGITS.network.model):
         return DIGITS.with_changes(rehearse=False, epochs=80)
     base = Settings(selection="last", rehearse=False)
