@@ -42,9 +42,9 @@ from newfound.workflows.demo import DIGITS
 torch.set_num_threads(1)
 pytestmark = pytest.mark.usefixtures("few_pictures")
 
-FINDERS = {"gcd", "mixture", "gpc", "gpc-literal"}
+FINDERS = {"gcd", "pim", "mixture", "gpc", "gpc-literal"}
 UNTRAINED = ("kmeans", "mixture")
-TAKE_FEATURES = ["kmeans", "mixture", "gcd", "gpc", "gpc-literal"]
+TAKE_FEATURES = ["kmeans", "mixture", "gcd", "pim", "gpc", "gpc-literal"]
 QUICK = {"epochs": 2, "n_labelled_per_batch": 16, "n_unlabelled_per_batch": 48}
 #: What is not the same when the same run is made twice.
 TIMES = {"seconds": 0.0, "seconds_per_epoch": 0.0, "e_step_share": 0.0, "date": ""}
@@ -185,8 +185,9 @@ def test_without_k_a_method_gets_none_or_brents_number(runs, small_set, name):
     record = runs[name].record
     if name in FINDERS:
         assert given.n_components is None
-        brent = "Brent search on the finished features"
-        assert record.k_source == (brent if name == "gcd" else "mixture")
+        brent = {"gcd": "Brent search", "pim": "Brent search with PIM"}
+        source = f"{brent[name]} on the finished features" if name in brent else "mixture"
+        assert record.k_source == source
         return
     Z = start_features(small_set.array, given.settings)
     n_novel = brent_search(Z, make_split(small_set).y, random_state=0)
@@ -661,7 +662,7 @@ def test_each_method_takes_k_from_the_count_or_from_brent(
         Z = start_features(small_set.array, settings)
         count = count_categories(Z, make_split(small_set).y, random_state=0)
         assert counted == 5 + round(count.n_novel)
-    assert asked(name, tmp_path, k="brent").n_components == (None if name == "gcd" else 9)
+    assert asked(name, tmp_path, k="brent").n_components == (None if name in ("gcd", "pim") else 9)
 
 
 def test_the_record_has_the_interval_of_a_count_and_of_no_other_k(runs, tmp_path):

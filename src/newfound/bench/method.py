@@ -94,6 +94,8 @@ class BenchMethod(ABC):
     own_k: ClassVar[KSource] = "brent"
     #: Settings that differ from those that all methods share, unless they are given.
     defaults: ClassVar[Mapping[str, Any]] = {"weight_average": 0.0}
+    #: Id of the method whose training it shares, if it only clusters in another way.
+    trained_as: ClassVar[str] = ""
     #: Its own hyper-parameter; None if nothing is tuned.
     knob: ClassVar[Knob | None] = None
 

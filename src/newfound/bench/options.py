@@ -26,7 +26,9 @@ DatasetNames = Annotated[
         "tiny-imagenet-lt, digits-lt, or an .npz file of features; separated by commas."
     ),
 ]
-TableNumber = Annotated[str, typer.Argument(help="Number of the table in the paper, such as 3.")]
+TableNumber = Annotated[
+    str, typer.Argument(help="Number of the table in the paper, such as 3; lt: long tails.")
+]
 FigureName = Annotated[
     str, typer.Argument(help="tsne, prototypes, variance, directions or k (K^n over epochs).")
 ]

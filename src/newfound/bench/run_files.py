@@ -34,10 +34,11 @@ def run_folder(case: Case, work: Path, n_components: int | None = None) -> Path:
         # K, PCA, mixture and k-means come after such a training, so they share its checkpoints
         changes = {name: value for name, value in case.changes.items() if name != "n_starts"}
         case, n_components = replace(case, pca=False, joint=False, changes=changes), None
-    values = {**case.as_dict(), "k": n_components}
+    method = find_method(case.method).trained_as or case.method
+    values = {**case.as_dict(), "method": method, "k": n_components}
     # how values were chosen does not matter to the training either
     values.pop("trial")
-    return work / f"{case.method}-{_digest(values)}"
+    return work / f"{method}-{_digest(values)}"
 
 
 def outcome_file(case: Case, work: Path) -> Path:

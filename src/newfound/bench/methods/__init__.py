@@ -50,6 +50,12 @@ def _gcd() -> type[BenchMethod]:
     return GCD
 
 
+def _pim() -> type[BenchMethod]:
+    from newfound.bench.methods.pim import PIM
+
+    return PIM
+
+
 def _simgcd() -> type[BenchMethod]:
     from newfound.bench.methods.simgcd import SimGCD
 
@@ -83,6 +89,7 @@ _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "uno": _uno,
     "orca": _orca,
     "gcd": _gcd,
+    "pim": _pim,
     "simgcd": _simgcd,
     "gpc-literal": _gpc_literal,
     "gpc": _gpc,

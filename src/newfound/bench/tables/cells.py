@@ -144,8 +144,8 @@ def _run(plan: TablePlan, seeds: list[Record]) -> str:
     trained = case.epochs and record.checkpoint != "no training"
     words = [f"{case.epochs} epochs" if trained else "no training"]
     words.append(f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}")
-    facts, n_images = DATASETS[case.dataset], record.n_labelled + record.n_unlabelled
-    if case.overlap is None and case.labelled_only is None:
+    facts, n_images = DATASETS.get(case.dataset), record.n_labelled + record.n_unlabelled
+    if facts is not None and case.overlap is None and case.labelled_only is None:
         all_images = facts["n_labelled"] + facts["n_unlabelled"]
         if abs(n_images - all_images) > 0.01 * all_images:
             words.append(f"{n_images:,} images instead of {all_images:,}")

@@ -15,6 +15,7 @@ _GPC: Where = {"method": "gpc", "k": "count", "pca": True}
 _K: dict[KSource, str] = {"known": "given", "brent": "Brent", "count": "count", "own": "own"}
 _GENERIC = ("cifar10", "cifar100", "imagenet100")
 _FINE = ("cub", "cars", "aircraft")
+_LONG_TAILS = ("cifar100-lt", "cub-lt", "cars-lt", "tiny-imagenet-lt")
 _COUNTED = (*_GENERIC, "cub", "cars")
 
 
@@ -27,7 +28,7 @@ def _k(method: str, known: bool) -> KSource:
 
 
 def _title(dataset: str) -> str:
-    return str(DATASETS[dataset]["title"])
+    return str(DATASETS[dataset]["title"]) if dataset in DATASETS else dataset
 
 
 def _scores(group: str, where: Where, paper: str) -> list[Column]:
@@ -291,5 +292,6 @@ PLANS = {
         _count_bars(),
         _pretraining("16", _GENERIC),
         _pretraining("17", _FINE),
+        _main("lt", _LONG_TAILS, numbered=False),
     )
 }

@@ -24,7 +24,7 @@ from newfound.bench.tables.selection import fits
 from newfound.errors import InputError
 
 #: Ids of tables, as users type them; 7 stands for 7a and 7b.
-NAMES = tuple(sorted([*PLANS, "7"], key=lambda name: (int(name.rstrip("ab")), name)))
+NAMES = tuple(sorted([*PLANS, "7"], key=lambda name: (int("0" + name.rstrip("ablt")) or 99, name)))
 
 _PAPER_MODEL = "vit_base_patch16_224.dino"
 #: Letters of notes. There is no q, because Unicode has no superscript q.
