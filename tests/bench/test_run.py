@@ -427,7 +427,7 @@ def test_k_init_counts_the_novel_ones(asked, tmp_path, k_init, expected):
     assert asked("gpc", tmp_path, k_init=k_init).settings.estep.n_components_init == expected
 
 
-@pytest.mark.parametrize("name", TAKE_FEATURES)
+@pytest.mark.parametrize("name", [name for name in TAKE_FEATURES if name != "pim"])
 @pytest.mark.parametrize("pca", [None, True, False])
 def test_pca_is_the_methods_own_unless_it_is_asked_for(asked, tmp_path, name, pca):
     given = asked(name, tmp_path, pca=pca, k="known")
@@ -438,6 +438,7 @@ def test_pca_is_the_methods_own_unless_it_is_asked_for(asked, tmp_path, name, pc
 def test_methods_without_principal_directions_have_none(asked, tmp_path):
     assert asked("simgcd", tmp_path, pca=True, k="known").settings.estep.pca == "off"
     assert prepare("simgcd", pca=True)[0].pca is False
+    assert prepare("pim", pca=True)[0].pca is False
 
 
 def test_all_other_settings_reach_the_method(asked, tmp_path):

@@ -188,7 +188,7 @@ def test_rows_and_columns_fit_and_no_two_cells_are_the_same(name):
     (table,) = make_tables(name, [])
     n_columns = sum(len(titles) for _, titles in table.groups)
     assert {len(line.cells) for line in table.rows} <= {n_columns}
-    assert {len(line.titles) for line in table.rows} == {len(table.stub)}
+    assert {len(line.titles) for line in table.rows} <= {len(table.stub)}
     assert len(cells(table)) == n_columns * len(table.rows)
 
 
