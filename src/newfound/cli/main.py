@@ -99,7 +99,7 @@ def count(
     from newfound.workflows.source import read_features
 
     with clear_errors():
-        known_sizes = parse_sizes(sizes) or "unknown"
+        known_sizes = parse_sizes(sizes) or "alike"
         rows = read_features(file, labels)
         with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):
             found = count_categories(
@@ -111,10 +111,11 @@ def count(
         f"{known}, and about {found.n_novel:.1f} new ones "
         f"({level:.0%} interval: {low:.1f} to {high:.1f})."
     )
-    print(
-        f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
-        f"{found.label_rate:.0%} of the rows of known categories are labelled."
-    )
+    if not math.isnan(found.novel_share):
+        print(
+            f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
+            f"{found.label_rate:.0%} of the rows of known categories are labelled."
+        )
     if not math.isnan(found.novel_size):
         print(size_sentence(found))
     print_skipped(rows.skipped, "row")
