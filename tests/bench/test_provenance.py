@@ -15,14 +15,18 @@ from newfound.bench.splits import make_split
 def answers(monkeypatch):
     """What git answers to its first word; None if it fails."""
     monkeypatch.delenv(provenance.COMMIT_VARIABLE, raising=False)
+    provenance._of_repository.cache_clear()
     known = {"ls-files": "_version.py", "rev-parse": "c0ffee", "status": ""}
     monkeypatch.setattr(provenance, "_git", lambda *words: known[words[0]])
-    return known
+    yield known
+    provenance._of_repository.cache_clear()
 
 
 def test_the_commit_is_that_of_the_repository(answers):
     assert code_commit() == Commit("c0ffee", clean=True)
     answers["status"] = "M a.py"
+    assert code_commit() == Commit("c0ffee", clean=True)  # it was imported before the change
+    provenance._of_repository.cache_clear()
     assert code_commit() == Commit("c0ffee", clean=False)
 
 
@@ -37,10 +41,9 @@ def test_a_commit_that_is_handed_in_counts_before_the_repository(answers, monkey
     assert code_commit("def") == Commit("def", clean=True)
 
 
-def test_without_git_there_is_no_commit(monkeypatch, tmp_path):
+def test_without_git_there_is_no_answer(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv(provenance.COMMIT_VARIABLE, raising=False)
-    assert code_commit() == Commit("", None)
+    assert provenance._git("rev-parse", "HEAD") is None
 
 
 @pytest.fixture

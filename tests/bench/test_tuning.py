@@ -156,6 +156,11 @@ def test_the_best_trial_is_taken_and_must_be_whole(trials):
     other = replace(gpc[0], case=replace(gpc[0].case, trial=1))
     with pytest.raises(InputError, match="another value of weight_average"):
         best_trial("gpc", "digits", {}, [*gpc, other])
+    longer = replace(other, case=replace(other.case, epochs=9))
+    with pytest.raises(InputError, match="differ in epochs or images"):
+        best_trial("gpc", "digits", {}, [*gpc, longer])
+    with pytest.raises(InputError, match=r"trials \[\] of gpc on digits"):
+        best_trial("gpc", "digits", {"weights": "hub"}, records)
     settings = gpc[0].settings | {"weight_average": 0.0}
     whole = [*gpc, replace(other, settings=settings)]
     scored = [replace(r, all=a) for r, a in zip(whole, (50.0, 60.0, 60.0), strict=True)]

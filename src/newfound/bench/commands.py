@@ -85,6 +85,7 @@ def run(
 ) -> None:
     """Run methods on data sets. Runs that the results already contain are skipped."""
     variant = {
+        "k": k,
         "draw": draw,
         "pca": pca,
         "k_init": k_init,
@@ -107,7 +108,7 @@ def run(
         place = Place(root, work, results, incomplete, download, commit)
         trials = None if tuned is None else read_records(tuned)
         # the whole list is made first, so that a mistake is reported before hours of training
-        for one in _list_runs(methods, datasets, seed or [0], k, changes, variant, trials):
+        for one in _list_runs(methods, datasets, seed or [0], changes, variant, trials):
             _run(one, place)
 
 
@@ -119,7 +120,6 @@ def tune(
     datasets: options.DatasetNames,
     *,
     trials: options.Trials = 6,
-    draw: options.Draw = 0,
     pretraining: options.Pretraining = None,
     n_starts: options.NStarts = 100,
     commit: options.CommitName = None,
@@ -133,7 +133,7 @@ def tune(
     """Try a few values of each method's hyper-parameters, judged by hidden known classes."""
     changes = {name: value for name, value in settings.items() if is_given(context, name)}
     changes.setdefault("epochs", settings["epochs"])
-    variant = {"draw": draw, "pretraining": pretraining, "n_starts": n_starts}
+    variant = {"pretraining": pretraining, "n_starts": n_starts}
     with clear_errors():
         _require("torch", "lightning_fabric")
         from newfound.bench.run import Place
@@ -202,7 +202,6 @@ def _list_runs(
     methods: str,
     datasets: str,
     seeds: list[int],
-    k: str,
     changes: dict[str, Any],
     variant: dict[str, Any],
     trials: list[Record] | None = None,
@@ -210,6 +209,7 @@ def _list_runs(
     """All runs that the options ask for, with their settings checked."""
     from newfound.bench.tuning import best_trial
 
+    k = variant["k"]
     if k not in _K:
         raise InputError(f"--k is {', '.join(_K)}; got {k!r}.")
     runs = []
@@ -282,6 +282,8 @@ def _run(one: _Run, place: Place) -> None:
         listener = functools.partial(_listener, progress)
         record = run_case(case, settings, place, source, listener=listener)
     print("  already in the results" if record is None else f"  {_sentence(record)}")
+    if record is not None and not record.commit:
+        print("Note: the commit is not recorded; give it as --commit.", file=sys.stderr)
 
 
 def _listener(progress: Progress, folder: Path) -> Listener:

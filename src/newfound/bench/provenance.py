@@ -44,6 +44,12 @@ def code_commit(given: str | None = None) -> Commit:
     text = given or os.environ.get(COMMIT_VARIABLE, "")
     if text:
         return Commit(text.removesuffix(_DIRTY), not text.endswith(_DIRTY))
+    return _of_repository()
+
+
+@functools.cache
+def _of_repository() -> Commit:
+    """The commit at the first call: what is imported by then is what runs."""
     # an installed package may lie in somebody's repository without belonging to it
     if _git("ls-files", "--error-unmatch", Path(_version.__file__).name) is None:
         return Commit()

@@ -100,16 +100,9 @@ def run_case(
     """
     case = without_training(case, source) if is_feature_file(source) else case
     results = Results(place.results)
+    commit, clean = code_commit(place.commit)
     dataset = load_dataset(source, place.root, incomplete=place.incomplete, download=place.download)
-    split = make_split(
-        dataset,
-        n_old=case.n_old,
-        overlap=case.overlap,
-        labelled_only=case.labelled_only,
-        draw=case.draw,
-    )
-    if case.hidden:
-        split = hide_known(split)
+    split = _split_of(case, dataset)
     rows = RowsId(split.checksum, dataset.layout, files_checksum(dataset, split))
     method = _prepare(case, settings, split, place.work)
     trains = not dataset.has_features
@@ -122,7 +115,7 @@ def run_case(
     # a training that depends on K must not resume one with another K
     if not method.learns_without_k:
         method.fingerprint += f" {method.n_components}"
-    if listener is not None:
+    if listener is not None and case.clustering == "own":
         method.listener = listener(method.folder)
     # the duration includes epochs that were trained earlier, by an interrupted run or by another
     # case with the same training
@@ -132,22 +125,26 @@ def run_case(
         method = _recluster(case, method, split, place.work)
     else:
         method.fit(X, split.y)
-    seconds = time.perf_counter() - started
-    record = _record(case, split, method, found, seconds)
-    commit = code_commit(place.commit)
-    record = replace(
-        record,
-        layout=rows.layout,
-        files=rows.files,
-        settings=resolved,
-        commit=commit.name,
-        clean=commit.clean,
-    )
+    record = _record(case, split, method, found, time.perf_counter() - started)
+    record = replace(record, settings=resolved, commit=commit, clean=clean)
+    record = replace(record, layout=rows.layout, files=rows.files)
     with whole_file(outcome_file(case, place.work)) as file:
         # half precision is enough for figures and halves the file
         np.savez(file, features=method.features_.astype(np.float16), labels=method.labels_)
     results.add(record)
     return record
+
+
+def _split_of(case: Case, dataset: DataSet) -> Split:
+    """The labels of a case; for tuning, with half of the known classes hidden."""
+    split = make_split(
+        dataset,
+        n_old=case.n_old,
+        overlap=case.overlap,
+        labelled_only=case.labelled_only,
+        draw=case.draw,
+    )
+    return hide_known(split) if case.hidden else split
 
 
 def _seconds_of(folder: Path) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from newfound.bench.case import weights_id
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings
@@ -81,13 +82,14 @@ def best_trial(
     """
     base = bench_settings(source, changes.get("model"), method=method)
     declared, model = trials_of(method, base), base.network.model
+    weights = weights_id(changes.get("weights", base.network.weights))
     if not declared or is_feature_file(source):
         return None
     found = {
         record.case.trial: record
         for record in sorted(records, key=lambda record: record.date)
         if (record.case.method, record.case.dataset) == (method, source)
-        and record.case.model == model
+        and (record.case.model, record.case.weights) == (model, weights)
         and record.case.hidden
         and record.case.trial is not None
     }
@@ -95,7 +97,12 @@ def best_trial(
         raise InputError(
             f"The tuning results have the trials {sorted(found)} of {method} on {source} with "
             f"{model}; expected 0, 1, 2 and so on. Run `newfound bench tune {method} {source}` "
-            "with the same --model first."
+            "with the same --model and --weights first."
+        )
+    if len({(record.case.epochs, record.files) for record in found.values()}) > 1:
+        raise InputError(
+            f"The trials of {method} on {source} differ in epochs or images. Tune again into a new "
+            "file."
         )
     for number, record in found.items():
         wrong = [n for n, value in declared[number].items() if record.settings.get(n) != value]
