@@ -157,8 +157,12 @@ class Runs:
             options["weights"] = ("FILE", base.network.weights)
         words = [f"--{name} {value}" for name, (value, usual) in options.items() if value != usual]
         changes = like.changes if like else {}
+        # a value that is no setting is that of the method's own hyper-parameter
+        names = {*base.as_dict(), "n_starts"}
         words += [
-            _option(name, value) for name, value in changes.items() if learns or name in _OF_START
+            _option(name if name in names else "knob", value)
+            for name, value in changes.items()
+            if learns or name in _OF_START
         ]
         return " ".join([f"newfound bench run {method} {source}", *words])
 
