@@ -195,6 +195,8 @@ def test_defaults_are_not_in_the_command():
     assert Runs().command("kmeans", "cub", changed) == (
         "newfound bench run kmeans cub --image-size 96"
     )
+    tuned = Case("simgcd", "cub", changes={"entropy_weight": 4.0})
+    assert Runs().command("simgcd", "cub", tuned) == "newfound bench run simgcd cub --knob 4.0"
     assert describe(changed).endswith("seed 0, flip False, image_size 96, n_stored_views 8")
 
 
