@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import newfound
 from newfound.__main__ import main
-from newfound.cli.answers import size_sentence
+from newfound.cli.answers import print_skipped, size_sentence
 from newfound.cli.main import app
 from newfound.data.collection import Skipped
 from newfound.deep.settings import Settings
@@ -314,6 +314,14 @@ def test_pretrain_reads_no_labels(asked):
     skipped = "1 file was skipped. The first is a.png: it is empty. All reasons: there/skipped.csv."
     assert skipped in printed
     assert "newfound train … --weights there/backbone.safetensors" in printed
+
+
+def test_the_commonest_reason_is_said_not_the_first(capsys):
+    """Among photos from a phone, the first file by name was often a sidecar of no interest."""
+    skipped = [Skipped("1.AAE", "no picture"), Skipped("2.HEIC", "HEIC"), Skipped("3.HEIC", "HEIC")]
+    print_skipped(skipped)
+    said = "3 files were skipped, 2 of them for the same reason. The first is 2.HEIC: HEIC."
+    assert capsys.readouterr().out.strip() == said
 
 
 # ----------------------------------------------------------------------------------- the commands
