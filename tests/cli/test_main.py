@@ -551,7 +551,7 @@ def test_update_says_what_changed_and_leaves_the_old_run(root, discovered, tmp_p
     printed = succeed("update", run_folder, root / "more", "--out", tmp_path / "new")
     assert len(read_result(tmp_path / "new")) == N + 40
     changes = re.search(r"new/assignments\.csv\. (.*) What changed: (\S+)\.$", printed)
-    assert changes[1].startswith("240 items, 200 before: 40 added, 0 removed,")
+    assert changes[1].startswith("240 pictures, 200 before: 40 added, 0 removed,")
     assert "<html" in Path(changes[2]).read_text(encoding="utf-8")
     assert (tmp_path / "new" / "report.html").exists()
     assert (run_folder / "assignments.csv").read_bytes() == before

@@ -50,7 +50,7 @@ from newfound.deep.settings import Settings
 from newfound.files import check_new_file
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.result.run_folder import is_finished
-from newfound.words import plural
+from newfound.words import plural, things
 from newfound.workflows.processes import is_first_process
 
 app = Commands(
@@ -287,7 +287,7 @@ def update(
         write_page(result, target, progress)
         write_changes(changes, target / "changes.html", result)
     print_answer(result, target)
-    print(changes)
+    print(changes.in_words(things(result.collection.kind, 1)))
     print(f"What changed: {target / 'changes.html'}.")
 
 
