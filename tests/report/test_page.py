@@ -57,6 +57,13 @@ def test_the_page_is_well_formed_and_says_the_answer(page_of, result_of):
     assert "over 3 passes of splits and merges: from 3 to 4" in " ".join(text.split())
 
 
+def test_above_the_answer_stands_the_name_of_the_source_not_its_path(page_of, result_of):
+    result = result_of()
+    record = replace(result.record, source="/home/somebody/projects/birds")
+    source = page_of(replace(result, record=record)).source
+    assert '<p class="source"><bdi>birds</bdi></p>' in source
+
+
 def test_nothing_is_asked_of_the_network(page_of, result_of, picture_paths):
     page = page_of(result_of(paths=picture_paths(48)))
     for element in page.elements:
