@@ -535,7 +535,7 @@ def test_predict_writes_a_table(root, discovered, tmp_path):
     rows = read_table(tmp_path / "p.csv")
     assert [row["id"] for row in rows] == [f"{i:03d}.png" for i in range(N, N + 40)]
     n_novel = sum(row["kind"] == "novel" for row in rows)
-    assert f"40 items, {n_novel} of them in new categories: {tmp_path}/p.csv" in printed
+    assert f"40 pictures, {n_novel} of them in new categories: {tmp_path}/p.csv" in printed
     listed = tmp_path / "p.skipped.csv"
     assert (
         f"1 file was skipped. The first is empty.png: the file is empty. All reasons: {listed}"

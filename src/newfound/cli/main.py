@@ -260,7 +260,8 @@ def predict(
             write_skipped(skipped, skipped_file(out))
     n_novel = int((table["kind"] == "novel").sum())
     unsure = f", {int(table['is_unsure'].sum()):,} unsure" if "is_unsure" in table else ""
-    print(f"{plural(len(table), 'item')}, {n_novel:,} of them in new categories{unsure}: {out}")
+    sorted_in = plural(len(table), things(table.attrs["kind"], 1))
+    print(f"{sorted_in}, {n_novel:,} of them in new categories{unsure}: {out}")
     print_skipped(skipped, listed=skipped_file(out))
 
 
