@@ -178,20 +178,35 @@ class Changes:
         return asdict(self)
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, thing: str = "item") -> str:
+        """A summary, one line for each change of a category.
+
+        Parameters
+        ----------
+        thing : str, default="item"
+            What an item is called: "picture", "text" or "item".
+
+        Returns
+        -------
+        str
+            New categories first, then those that are gone, then sizes.
+        """
         lines = [
-            f"{self.n_after} items, {self.n_before} before: {len(self.added)} added, "
-            f"{len(self.removed)} removed, {len(self.moved)} in another category."
+            f"{self.n_after:,} {thing}s, {self.n_before:,} before: {len(self.added):,} added, "
+            f"{len(self.removed):,} removed, {len(self.moved):,} in another category."
         ]
         lines += [
-            f"New category: {name} ({plural(size, 'item')})." for name, size in self.new.items()
+            f"New category: {name} ({plural(size, thing)})." for name, size in self.new.items()
         ]
         lines += [
-            f"Gone: {name}" + (f"; most of its items are now in {now}." if now else ".")
+            f"Gone: {name}" + (f"; most of its {thing}s are now in {now}." if now else ".")
             for name, now in self.gone.items()
         ]
         lines += [
             f"{'Grown' if now > before else 'Shrunk'}: {name}, "
-            f"from {before} to {plural(now, 'item')}."
+            f"from {before:,} to {plural(now, thing)}."
             for name, (before, now) in self.resized.items()
         ]
         if len(lines) == 1 and not self.moved:
