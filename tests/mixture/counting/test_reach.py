@@ -55,7 +55,7 @@ def test_rows_within_reach_are_counted_as_in_a_loop(request):
 
 
 def test_the_ratio_is_that_of_the_equations(monkeypatch):
-    """Rows look novel by 0.7 or 0.2: known rows are subtracted, unseen novel rows made up for."""
+    """Known rows among the unlabelled ones are subtracted, weighted by how novel they look."""
     V, codes, _ = sized([12, 9, 14], [6, 8, 5, 9])
     distances = np.array([0.1, 0.2, 0.4])
     monkeypatch.setattr(reaching, "_choose_distances", lambda *given: distances)
@@ -71,18 +71,22 @@ def test_the_ratio_is_that_of_the_equations(monkeypatch):
         odds_error=0.05,
         rng=np.random.default_rng(1),
     )
-    share = 1 / slow_counts(V, V, distances)
+    logs = np.log(slow_counts(V, V, distances))
     labelled, free = np.flatnonzero(codes >= 0), np.flatnonzero(codes == -1)
-    n_novel = len(free) - odds * len(labelled)
-    ratios = []
-    for place in range(3):
-        one = share[:, place]
-        of_known = sum(as_known[i] * one[i] for i in labelled) * odds
-        seen = sum(as_hidden[i] * one[i] for i in labelled) / sum(one[i] for i in labelled)
-        of_novel = (sum(as_free[i] * one[i] for i in free) - of_known) / seen
-        ratios.append(np.log(of_novel / n_novel / np.mean([one[i] for i in labelled])))
-    assert found.log_ratio == pytest.approx(np.mean(ratios), rel=1e-6)
-    assert found.own_variance == pytest.approx((0.05 * len(labelled) / n_novel) ** 2)
+
+    def ratio(odds):
+        ratios = []
+        for one in logs.T:
+            of_known = sum(as_known[i] * one[i] for i in labelled) * odds
+            weight = sum(as_free[i] for i in free) - odds * sum(as_known[i] for i in labelled)
+            of_novel = (sum(as_free[i] * one[i] for i in free) - of_known) / weight
+            of_hidden = sum(as_hidden[i] * one[i] for i in labelled)
+            ratios.append(of_hidden / sum(as_hidden[i] for i in labelled) - of_novel)
+        return np.mean(ratios)
+
+    assert found.log_ratio == pytest.approx(ratio(odds), rel=1e-6)
+    by_odds = (ratio(odds + 1e-5) - ratio(odds - 1e-5)) / 2e-5
+    assert found.own_variance == pytest.approx((0.05 * by_odds) ** 2, rel=1e-4)
     assert found.n_known == 3
 
 
@@ -119,9 +123,8 @@ def test_the_slope_is_that_of_plain_loops(monkeypatch):
             for place, distance in enumerate(distances):
                 before = slow_counts(rows, V, [distance])[:, 0]
                 after = before - slow_counts(rows, rows[gone], [distance])[:, 0]
-                of_half = np.mean(1 / after[stay]) / np.mean(1 / before[stay])
-                of_other = np.mean(1 / after[other]) / np.mean(1 / before[other])
-                changes.append(np.log(of_half) - np.log(of_other))
+                loss = np.log(before / np.maximum(after, 1))
+                changes.append(loss[stay].mean() - loss[other].mean())
                 np.testing.assert_array_equal(before, within[:, place])
             products += np.mean(changes) * tau
             squares += tau**2

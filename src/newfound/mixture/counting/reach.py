@@ -1,13 +1,13 @@
 """How large novel classes are, by the number of rows within reach of a row.
 
 Let d be the number of rows within a given distance of a row, itself included. In a small class d
-is small, so the mean of 1/d over the rows of novel classes, compared with that over the rows of
-known classes, tells how sizes compare; and the sum of 1/d over all rows is a number of clusters.
+is small, so the mean of log d over the rows of novel classes, compared with that over the rows of
+known classes, tells how sizes compare.
 
-How much the mean of 1/d depends on size is measured, not assumed: labelled rows of some known
-classes are dropped, all other rows stay, and the mean changes. How much it differs between classes
-of like sizes shows in known classes, too. Distances at which known classes make about one cluster
-each tell most.
+How much this mean depends on size is measured, not assumed: labelled rows of some known classes
+are dropped, all other rows stay, and the mean changes. How much it differs between classes of like
+sizes shows in known classes, too. Distances at which known classes make about one cluster each
+tell most; the sum of 1/d is the number of clusters.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Reach(NamedTuple):
     ``class_variance · (1 / K^l + 1 / K^n) + own_variance``.
     """
 
-    log_ratio: float  # log of the mean 1/d of novel rows over that of known rows
+    log_ratio: float  # mean of log d over known rows, less that over novel rows
     slope: float
     class_variance: float
     own_variance: float
@@ -98,23 +98,28 @@ def measure_reach(
     own_error = odds_error * len(labelled) / max(n_novel, 1.0)
     if n_novel < 2 or own_error > 1 or len(np.unique(classes)) < n_known or n_known < 2:
         return None
-    distances = _choose_distances(V, labelled, (1 + odds) / n_known, rng)
-    of_free = 1 / _count_within(V[free], V, distances)
-    within = _count_within(V[labelled], V, distances)
-    of_labelled = 1 / within
+    unlabelled, known, hidden = (
+        novelty.as_unlabelled[free],
+        novelty.of_known[labelled],
+        novelty.as_hidden[labelled],
+    )
     # rows that look known count little, so that it matters little which of them have labels
-    known_part = odds * novelty.of_known[labelled] @ of_labelled
-    seen = novelty.as_hidden[labelled] @ of_labelled / of_labelled.sum(axis=0)
-    novel = (novelty.as_unlabelled[free] @ of_free - known_part) / np.maximum(seen, 1e-12)
-    if novel.min() <= 0:
+    weight = unlabelled.sum() - odds * known.sum()
+    if weight <= odds_error * known.sum():
         return None
-    log_ratio = float(np.log(novel / n_novel / of_labelled.mean(axis=0)).mean())
+    distances = _choose_distances(V, labelled, (1 + odds) / n_known, rng)
+    of_free = np.log(_count_within(V[free], V, distances))
+    within = _count_within(V[labelled], V, distances)
+    of_labelled = np.log(within)
+    of_known = known @ of_labelled
+    novel = (unlabelled @ of_free - odds * of_known) / weight
+    by_odds = (novel * known.sum() - of_known) / weight  # derivative of `novel` by the odds
     splits = _Splits.draw(classes, n_known, rng)
     return Reach(
-        log_ratio=log_ratio,
+        log_ratio=float((hidden @ of_labelled / hidden.sum() - novel).mean()),
         slope=_slope(V[labelled], within, distances, splits, odds),
-        class_variance=_class_variance(of_labelled, classes, splits),
-        own_variance=own_error**2,
+        class_variance=_class_variance(of_labelled, hidden, n_known, splits),
+        own_variance=float(odds_error * by_odds.mean()) ** 2,
         n_known=n_known,
     )
 
@@ -180,21 +185,23 @@ def _slope(V: Floats, within: Ints, distances: Doubles, splits: _Splits, odds: f
         for place, distance in enumerate(distances):
             near = (similar >= np.float32(1 - distance / 2)).astype(np.float32)
             before = within[:, place, None]
-            after = 1 / np.maximum(before - near @ drop, 1)
-            changes.append(
-                np.log((stay * after).sum(axis=0) / (stay / before).sum(axis=0))
-                - np.log((other * after).sum(axis=0) / (other / before).sum(axis=0))
-            )
+            loss = np.log(before / np.maximum(before - near @ drop, 1))
+            changes.append(_mean(loss, stay) - _mean(loss, other))
         products += float(np.mean(changes, axis=0) @ tau)
         squares += float(tau @ tau)
     return max(products / squares, _LEAST_SLOPE) if squares > 0 else _LEAST_SLOPE
 
 
-def _class_variance(of_labelled: Doubles, classes: Ints, splits: _Splits) -> float:
+def _class_variance(of_labelled: Doubles, weights: Doubles, n_known: int, splits: _Splits) -> float:
     """Variance of the log ratio for one class against one, from halves of the known classes."""
     half = splits.in_half.astype(np.float64)
-    means = [side.T @ of_labelled / side.sum(axis=0)[:, None] for side in (half, 1 - half)]
-    ratios = np.log(means[0] / means[1]).mean(axis=1)
-    n_known = int(classes.max()) + 1
     n_half = n_known // 2
+    mean = of_labelled.mean(axis=1, keepdims=True)  # over the distances, as the ratio itself
+    ratios = _mean(mean, half * weights[:, None]) - _mean(mean, (1 - half) * weights[:, None])
     return float(np.square(ratios).mean()) / (1 / n_half + 1 / (n_known - n_half))
+
+
+def _mean(values: Doubles, weights: Floats | Doubles) -> Doubles:
+    """Weighted mean over the rows, for each split."""
+    mean: Doubles = (weights * values).sum(axis=0) / weights.sum(axis=0)
+    return mean
