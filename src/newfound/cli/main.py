@@ -267,7 +267,10 @@ def predict(
 @app.command()
 def update(
     run: Run,
-    more: More,
+    more: Annotated[
+        Path | None,
+        typer.Argument(help="More items of the same kind. Without them, only edits are obeyed."),
+    ] = None,
     labels: Labels = None,
     out: Annotated[
         Path | None,
@@ -275,7 +278,7 @@ def update(
     ] = None,
     min_confidence: MinConfidence = None,
 ) -> None:
-    """Add items or labels, and find the categories that they bring; the others keep their names."""
+    """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
     from newfound.report.changes import write_changes
     from newfound.workflows.update import update
 
