@@ -20,7 +20,7 @@ test: .venv/test-installed
 	@touch $@
 
 .venv/test-installed: .venv/created pyproject.toml constraints/cpu.txt
-	$(PIP_INSTALL) -e '.[cli,train,report,offline,dev]'
+	$(PIP_INSTALL) -e '.[cli,train,report,review,offline,dev]'
 	@touch $@
 
 .venv/created:

@@ -295,6 +295,21 @@ def update(
 
 
 @app.command()
+def review(
+    run: Run,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")
+    ] = True,
+    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 0,
+) -> None:
+    """Decide on the categories of a run, on a page in your browser; update obeys it."""
+    from newfound.review.server import review
+
+    with clear_errors():
+        review(run, port=port, open_browser=browser)
+
+
+@app.command()
 def report(run: Run) -> None:
     """Write the report of a run again."""
     from newfound.result.store import read_result
