@@ -18,7 +18,7 @@ from newfound.words import things
 MAX_QUESTIONS = 100
 MAX_SUSPECTS = 200
 #: Examples on each side of a doubtful label.
-N_NEAREST = 4
+N_NEAREST = 3
 
 
 class Pair(NamedTuple):
