@@ -1,7 +1,5 @@
 """The review page in a real browser."""
 
-import os
-import signal
 import subprocess
 import sys
 
@@ -178,8 +176,9 @@ def test_a_killed_server_loses_nothing(browser, run):
     first = novel(run)[0]
     press(page, first, "c")
     expect(card(page, first)).to_have_class("card known decided")
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.kill()
+    process.wait(timeout=20)
+    process.stdout.close()
     press(page, first, "u")
     expect(page.locator("#toast.bad")).to_contain_text("nothing is lost")
     assert written(run) == [("confirm", first, "", "")]

@@ -47,6 +47,7 @@ class ReviewServer:
             access_log=False,
             server_header=False,
             ws="none",
+            timeout_graceful_shutdown=1,  # an open tab does not keep the server from stopping
         )
         self._server = uvicorn.Server(config)
 
