@@ -207,7 +207,7 @@ def test_changes_are_listed(changes):
 
 def test_changes_are_told_in_words(changes):
     assert str(changes).splitlines() == [
-        "8 items, 7 before: 2 added, 1 removed, 3 in another category.",
+        "8 items, 7 before: 2 added, 1 removed, 1 in another category.",
         "Renamed: new-001 is now owl.",
         "New category: new-004 (1 item).",
         "Gone: new-003.",

@@ -91,6 +91,13 @@ def test_all_members_are_there_the_most_typical_first(features_run):
         desk.members("nobody")
 
 
+def test_a_mixed_category_is_halved_where_it_divides(features_run):
+    desk = Desk(features_run)
+    sides = [set(desk.members(name)["rows"]) for name in ("new-001", "new-002")]
+    desk.add(Edit("merge", "new-001", "new-002"))
+    assert set(desk.members("new-001")["half"]) in sides
+
+
 def test_edits_of_a_page_are_those_of_python(features_run):
     Desk(features_run).add(Edit("confirm", "new-001"))
     read_result(features_run).confirm("new-002")

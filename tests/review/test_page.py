@@ -1,7 +1,10 @@
 """The review page in a real browser."""
 
+import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 
 import pytest
 from playwright.sync_api import expect
@@ -186,6 +189,19 @@ def test_a_killed_server_loses_nothing(browser, run):
         page.goto(server.address)
         expect(card(page, first)).to_have_class("card known decided")
         expect(page.locator("#apply")).to_have_text("Apply 1")
+
+
+def test_ctrl_c_stops_the_server_and_says_what_to_do_next(features_run):
+    command = [sys.executable, "-m", "newfound", "review", str(features_run), "--no-browser"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    address = process.stdout.readline().split()[-1]
+    process.stdout.readline()
+    with pytest.raises(urllib.error.HTTPError, match="403"):  # it answers
+        urllib.request.urlopen(address.partition("?")[0], timeout=30)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    assert printed == f"Stopped. To obey what you decided: newfound update {features_run}\n"
 
 
 @pytest.mark.parametrize("width", [360, 1280])

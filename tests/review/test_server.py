@@ -83,8 +83,10 @@ def test_the_printed_address_gives_a_cookie_and_hides_the_token(client):
 
 @pytest.mark.parametrize(
     "path",
-    ["/run/run.json", "/run/..%2fsecret", "/run/%2e%2e/edits.csv", "/run/model/features.npy"]
-    + ["/picture/small/0", "/picture/huge/0", "/picture/small/..", "/picture/small/-1"],
+    [
+        *["/run/run.json", "/run/..%2fsecret", "/run/%2e%2e/edits.csv", "/run/model/features.npy"],
+        *["/picture/small/0", "/picture/huge/0", "/picture/small/..", "/picture/small/-1"],
+    ],
 )
 def test_no_other_file_is_served(client, features_run, path):
     (features_run.parent / "secret").write_text("secret")

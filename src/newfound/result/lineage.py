@@ -188,10 +188,15 @@ class Changes:
         """Plain values, for JSON."""
         return asdict(self)
 
+    @property
+    def n_moved(self) -> int:
+        """Number of items in another category, not counting those whose category was renamed."""
+        return sum(self.renamed.get(before) != now for _, before, now in self.moved)
+
     def __str__(self) -> str:
         lines = [
             f"{self.n_after} items, {self.n_before} before: {len(self.added)} added, "
-            f"{len(self.removed)} removed, {len(self.moved)} in another category."
+            f"{len(self.removed)} removed, {self.n_moved} in another category."
         ]
         lines += [f"Renamed: {old} is now {new}." for old, new in self.renamed.items()]
         lines += [f"Merged into {now}: {first_few(old)}." for now, old in self.merged.items()]

@@ -10,12 +10,12 @@ import numpy as np
 
 from newfound.errors import InputError
 from newfound.report.items import shorten
-from newfound.result.edits.decisions import Decisions, Obeyed, decide
+from newfound.result.edits.decisions import Decisions, Obeyed, as_sentence, decide
 from newfound.result.edits.log import COLUMNS, EDITS, Edit, active_edits, add_edit, read_edits
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
 from newfound.result.store import read_result
-from newfound.review.queues import Pair, Queues, in_order
+from newfound.review.queues import Pair, Queues, in_order, smaller_half
 from newfound.words import things
 
 #: Items on a card, and most items of a category in one answer.
@@ -96,7 +96,7 @@ class Desk:
             before = self.decisions.problems
             new = [words for row, words in decisions.problems if (row, words) not in before]
             if new:
-                raise InputError(f"This cannot be done: {new[0]}.")
+                raise InputError(f"This cannot be done: {as_sentence(new[0])}")
             written = add_edit(self.folder, edit)
             self.edits.append(written)
             self._take(decisions)
@@ -170,7 +170,7 @@ class Desk:
                 {**{name: getattr(edit, name) for name in COLUMNS}, "counts": edit.id in counted}
                 for edit in self.edits[-200:]
             ],
-            "problems": [f"Row {row}: {words}." for row, words in self.decisions.problems],
+            "problems": self.decisions.told,
             "trouble": self.trouble,
             "n_pending": self._n_pending(),
             "can_undo": bool(counted - {""}),
@@ -251,7 +251,8 @@ class Desk:
             rows = self._rows(name)
             some = rows[offset : offset + MAX_MEMBERS]
             items = {row: self.item(row) for row in some}
-            return {"name": name, "size": len(rows), "rows": some, "items": items}
+            found = {"name": name, "size": len(rows), "rows": some, "items": items}
+            return found if offset else {**found, "half": smaller_half(self.result, rows)}
 
 
 def _stamp(path: Path) -> tuple[int, int]:

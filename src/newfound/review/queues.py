@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from newfound.arrays import Bools, Ints
+from newfound.mixture.halves import halve
 from newfound.mixture.rows import squared_distances
 from newfound.report.audit import Suspect, audit_labels
 from newfound.report.doubt import SIGNS, Judgement, judge_categories
@@ -113,6 +114,19 @@ def nearest_in(result: Result, row: int, code: int) -> list[int]:
     differences = result.V[members] - result.V[row]
     order = np.argsort(np.square(differences).sum(axis=1), kind="stable")
     return members[order[:N_NEAREST]].tolist()
+
+
+def smaller_half(result: Result, rows: Sequence[int]) -> list[int]:
+    """The smaller of the two halves that the mixture would divide these rows into."""
+    if len(rows) < 4 or not result.V.shape[1]:
+        return []
+    V = result.V[rows].astype(np.float64)
+    mean = V.mean(axis=0)
+    scatter = (V - mean).T @ (V - mean)
+    one = np.zeros(len(rows), dtype=np.int64)
+    side = halve(V, one, scatter[None], mean[None], np.array([0]))
+    smaller = int((side == 1).sum() <= (side == 0).sum())
+    return np.asarray(rows)[side == smaller].tolist()
 
 
 def in_order(cards: Sequence[dict[str, Any]], pairs: Sequence[Pair]) -> list[dict[str, Any]]:

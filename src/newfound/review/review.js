@@ -430,6 +430,14 @@ $("#open-items").addEventListener("dblclick", (event) => {
   const button = event.target.closest(".pick");
   if (button) enlarge(button.row, opened.items[button.row]);
 });
+const pickHalf = () => {
+  const half = new Set(opened.half);
+  for (const button of picks()) button.setAttribute("aria-selected", half.has(button.row));
+  // Those of one half side by side: a glance tells whether they are alike.
+  $("#open-items").append(...picks().sort((a, b) => half.has(b.row) - half.has(a.row)));
+  goTo(picks(), picks()[0]);
+  showChosen();
+};
 const largest = () => { const [one] = chosen().slice(-1); if (one) enlarge(one.row, opened.items[one.row]); };
 
 // --------------------------------------------------------------------------------------- keys
@@ -452,6 +460,7 @@ const keysInOpen = (event, key) => {
   const to = boxes.length ? step(boxes, at, event.key) : null;
   if (to) goTo(boxes, to);
   else if (event.key === " " && at >= 0) pick(boxes[at], event.shiftKey);
+  else if (key === "h") pickHalf();
   else if (key === "s") split();
   else if (key === "v") move();
   else if (key === "z" && at >= 0) enlarge(boxes[at].row, opened.items[boxes[at].row]);
@@ -509,6 +518,7 @@ $("#help-button").addEventListener("click", () => $("#help").showModal());
 $("#find").addEventListener("input", showCards);
 $("#find").addEventListener("keydown", (event) => { if (event.key === "Escape" || event.key === "Enter") { const box = $(".card"); if (box) { event.preventDefault(); goTo($$(".card"), box); } } });
 $("#select-all").addEventListener("click", () => { const all = picks(); const isOn = chosen().length < all.length; all.forEach((p) => p.setAttribute("aria-selected", isOn)); showChosen(); });
+$("#select-half").addEventListener("click", pickHalf);
 $("#open-split").addEventListener("click", split);
 $("#open-move").addEventListener("click", move);
 $("#open-large").addEventListener("click", largest);

@@ -75,11 +75,14 @@ def review(run: Path | str, *, port: int = 0, open_browser: bool = True) -> None
         Open the address in a browser; it is printed in any case.
     """
     server = ReviewServer(run, port)
-    print(f"Review of {run}: {server.address}", flush=True)
-    print("Every decision is saved at once. Stop with Ctrl-C.", flush=True)
-    if open_browser:
-        threading.Timer(0.5, webbrowser.open, [server.address]).start()
-    server.serve()
+    try:
+        print(f"Review of {run}: {server.address}", flush=True)
+        print("Every decision is saved at once. Stop with Ctrl-C.", flush=True)
+        if open_browser:
+            threading.Timer(0.5, webbrowser.open, [server.address]).start()
+        server.serve()
+    except KeyboardInterrupt:  # the usual way to stop it
+        print(f"Stopped. To obey what you decided: newfound update {run}", flush=True)
 
 
 def _listen(port: int) -> socket.socket:

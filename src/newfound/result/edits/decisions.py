@@ -85,16 +85,26 @@ class Decisions:
     problems: list[tuple[int, str]]
     is_new: bool
 
+    @property
+    def told(self) -> list[str]:
+        """The problems in sentences."""
+        return [f"Row {row}: {as_sentence(words)}" for row, words in self.problems]
+
     def check(self) -> None:
         """Refuse edits that cannot be obeyed, or that contradict each other, by row."""
         if self.problems:
-            listed = [f"Row {row}: {words}." for row, words in self.problems[:_MOST_PROBLEMS]]
+            listed = self.told[:_MOST_PROBLEMS]
             n_more = len(self.problems) - len(listed)
             more = [f"And {plural(n_more, 'more problem')}."] if n_more else []
             raise InputError(
                 f"{EDITS} cannot be obeyed as it is, and nothing was changed. Correct or delete "
                 "these rows:\n" + "\n".join([*listed, *more])
             )
+
+
+def as_sentence(words: str) -> str:
+    """Words with a full stop, unless they end with a question."""
+    return words if words.endswith("?") else f"{words}."
 
 
 def decide(result: Result, edits: Sequence[Edit], obeyed: Obeyed) -> Decisions:

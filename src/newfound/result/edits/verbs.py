@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from newfound.errors import InputError
-from newfound.result.edits.decisions import Obeyed, decide
+from newfound.result.edits.decisions import Obeyed, as_sentence, decide
 from newfound.result.edits.log import Edit, add_edit, read_edits
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_checked(result: Result, edit: Edit) -> Edit:
     after = decide(result, [*edits, tried], obeyed).problems
     new = [words for problem in after if problem not in before for words in problem[1:]]
     if new:
-        raise InputError(f"This cannot be done: {new[0]}.")
+        raise InputError(f"This cannot be done: {as_sentence(new[0])}")
     return add_edit(result.folder, edit)
 
 
