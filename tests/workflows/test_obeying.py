@@ -1,6 +1,7 @@
 """A run obeys the edits of a person, whatever the model says."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,9 +9,13 @@ import pytest
 from samples import Blobs
 
 from newfound.errors import InputError
+from newfound.report.audit_table import undecided_labels, write_audit
+from newfound.result.edits.decisions import Obeyed, decide
 from newfound.result.edits.log import EDITS, read_edits
 from newfound.result.store import read_result
 from newfound.workflows.discover import discover
+from newfound.workflows.job import Job
+from newfound.workflows.obeying import obey
 from newfound.workflows.update import update
 
 ODD = '<img src=x onerror="alert(1)">, a; "b"\nand so on'
@@ -219,6 +224,27 @@ def test_a_person_may_decide_on_everything(run):
     result, _ = update(run.folder)
     assert result.collection.is_labelled.all()
     assert (result.n_known, result.n_novel) == (8, 0)
+
+
+def test_categories_kept_apart_get_an_id_of_their_own(run):
+    run.different("new-001", "new-002")
+    result, _ = update(run.folder)
+    # as if a later fit had put them together
+    other = result.names.index("new-002")
+    labels = np.where(result.assigned.labels == other, other - 1, result.assigned.labels)
+    merged = replace(result, assigned=result.assigned._replace(labels=labels))
+    decisions = decide(merged, read_edits(run.folder), Obeyed.read(run.folder))
+    parted = obey(merged, decisions, Job(), None)
+    assert members(parted, "new-001") == members(run, "new-001")
+    assert members(parted, "new-003") == members(run, "new-002")
+
+
+def test_labels_that_follow_from_decisions_are_not_audited(run):
+    for name in run.names:
+        run.confirm(name)
+    result, _ = update(run.folder)
+    assert not undecided_labels(result).any()
+    assert write_audit(result, run.folder / "audit.csv") == 0
 
 
 def test_nothing_to_do_is_told(run):

@@ -6,10 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
+from newfound.arrays import Bools
 from newfound.data.tables import as_objects, make_table, write_csv
 from newfound.report.audit import audit_labels
 from newfound.result.edits.decisions import Obeyed
 from newfound.result.result import Result
+
+
+def undecided_labels(result: Result) -> Bools:
+    """Items whose label was given with the collection, and not by a decision on the result."""
+    is_labelled = result.collection.is_labelled
+    if result.folder is None:
+        return is_labelled
+    decided = list(Obeyed.read(result.folder).unedited)
+    return is_labelled & ~np.isin(result.collection.ids, decided)
 
 
 def write_audit(result: Result, path: Path) -> int:
@@ -32,8 +42,7 @@ def write_audit(result: Result, path: Path) -> int:
         Number of doubtful labels.
     """
     ids, names, codes = result.collection.ids, result.names, result.assigned.labels
-    decided = [] if result.folder is None else list(Obeyed.read(result.folder).unedited)
-    given = result.collection.is_labelled & ~np.isin(ids, decided)
+    given = undecided_labels(result)
     has_space = result.V.shape[1] > 0
     suspects = audit_labels(result.V, codes, given) if has_space and given.any() else []
     columns = {

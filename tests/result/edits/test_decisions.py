@@ -150,6 +150,14 @@ def test_a_rejected_category_that_forms_again_is_dissolved_again(small):
     assert groups(again) == {"cat": "ab", "": "cd", "new-002": "ef"}
 
 
+def test_different_categories_that_the_model_puts_together_are_parted_again(small, make_result):
+    apart = replay(small, ("different", "new-001", "new-002"))
+    merged = make_result(small.collection, [0, 0, 1, 1, 1, 1], ("cat", "new-001"), 1)
+    again = replay(merged, ("different", "new-001", "new-002"), obeyed=apart.obeyed)
+    again.check()
+    assert sorted(groups(again).values()) == ["ab", "cd", "ef"]
+
+
 def test_an_id_with_a_line_break_is_one_item(make_result):
     ids = ["a\nb", "a", "c", "d"]
     collection = collection_of(np.zeros((4, 2)), ["cat", None, None, None], ids)

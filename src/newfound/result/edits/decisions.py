@@ -8,7 +8,7 @@ before. An edit that is undone, deleted or changed later leaves no trace.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,11 +129,12 @@ def decide(result: Result, edits: Sequence[Edit], obeyed: Obeyed) -> Decisions:
     problems = _check_undos(edits)
     effects: dict[str, Effect] = {}
     counted = active_edits(edits)
+    sent: dict[str, tuple[int, str]] = {}
     last_id = result.record.last_id
     for edit, key in zip(counted, _keys(counted), strict=True):
         names = set(state.categories)
         try:
-            _check_moved_twice(edit, state, counted)
+            _check_moved_twice(edit, sent)
             effect = obeyed.effects.get(key) or effect_of(edit, state, last_id)
         except RowError as error:
             problems.append((edit.row, str(error)))
@@ -195,23 +196,17 @@ def _check_undos(edits: Sequence[Edit]) -> list[tuple[int, str]]:
     return problems
 
 
-def _check_moved_twice(edit: Edit, state: State, edits: Iterable[Edit]) -> None:
+def _check_moved_twice(edit: Edit, sent: dict[str, tuple[int, str]]) -> None:
     """Refuse an item that an earlier row has put into another place, one by one."""
     if edit.action not in ("move", "relabel"):
         return
     to = edit.object if edit.action == "move" else edit.value
-    items = set(edit.subject.split("\n"))
-    for other in edits:
-        if other.row >= edit.row:
-            return
-        if other.action not in ("move", "relabel"):
-            continue
-        there = other.object if other.action == "move" else other.value
-        both = sorted(items & set(other.subject.split("\n")))
-        if both and there != to:
+    for item in edit.subject.split("\n"):
+        row, there = sent.setdefault(item, (edit.row, to))
+        if there != to:
             raise RowError(
-                f"{both[0]!r} goes to {to!r}, but row {other.row} puts it into {there!r}. Keep "
-                "one of the two"
+                f"{item!r} goes to {to!r}, but row {row} puts it into {there!r}. Keep one of the "
+                "two"
             )
 
 
