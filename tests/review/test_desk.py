@@ -98,6 +98,20 @@ def test_a_mixed_category_is_halved_where_it_divides(features_run):
     assert set(desk.members("new-001")["half"]) in sides
 
 
+def test_items_that_are_moved_again_go_where_they_are_sent_last(features_run):
+    desk = Desk(features_run)
+    ids = [desk.item(row)["id"] for row in desk.members("new-001")["rows"][:2]]
+    desk.add(Edit("move", "\n".join(ids), "class 0"))
+    desk.add(Edit("move", ids[0], "new-002"))
+    place = desk.decisions.state.place
+    assert [place[item] for item in ids] == ["new-002", "class 0"]
+    assert desk.decisions.problems == []
+    assert [edit.action for edit in read_edits(features_run)] == ["move", "undo", "move", "move"]
+    update(features_run)
+    table = read_result(features_run).table.set_index("id")
+    assert table["category"][ids].tolist() == ["new-002", "class 0"]
+
+
 def test_edits_of_a_page_are_those_of_python(features_run):
     Desk(features_run).add(Edit("confirm", "new-001"))
     read_result(features_run).confirm("new-002")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,8 @@ class Desk:
     def add(self, edit: Edit) -> Edit:
         """Write a decision, if it can be obeyed; it is on the disk when this returns.
 
+        Items that were moved or relabelled before go where they are sent last.
+
         Raises
         ------
         InputError
@@ -91,20 +94,31 @@ class Desk:
             self.refresh()
             if self.trouble:
                 raise InputError(self.trouble)
-            tried = Edit(**{**vars(edit), "id": "new", "row": self._next_row()})
-            decisions = decide(self.result, [*self.edits, tried], self.obeyed)
+            new_edits = [*self._superseding(edit), edit]
+            first = max((other.row for other in self.edits), default=1) + 1
+            tried = [replace(e, id=f"new {i}", row=first + i) for i, e in enumerate(new_edits)]
+            decisions = decide(self.result, [*self.edits, *tried], self.obeyed)
             before = self.decisions.problems
             new = [words for row, words in decisions.problems if (row, words) not in before]
             if new:
                 raise InputError(f"This cannot be done: {as_sentence(new[0])}")
-            written = add_edit(self.folder, edit)
-            self.edits.append(written)
+            self.edits += [add_edit(self.folder, e) for e in new_edits]
             self._take(decisions)
             self._seen = (*self._seen[:1], _stamp(self.folder / EDITS))
-            return written
+            return self.edits[-1]
 
-    def _next_row(self) -> int:
-        return max((edit.row for edit in self.edits), default=1) + 1
+    def _superseding(self, edit: Edit) -> list[Edit]:
+        """Rows that take back where items went before, for a person who moves them again."""
+        if edit.action not in ("move", "relabel"):
+            return []
+        items, rows = set(edit.subject.split("\n")), []
+        for old in active_edits(self.edits):
+            others = old.subject.split("\n")
+            if old.action in ("move", "relabel") and old.id and not items.isdisjoint(others):
+                rows.append(Edit("undo", old.id))
+                rest = "\n".join(item for item in others if item not in items)
+                rows += [replace(old, subject=rest, id="", time="")] if rest else []
+        return rows
 
     def undo(self) -> Edit:
         """Undo the last decision that counts."""
