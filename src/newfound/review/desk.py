@@ -41,7 +41,7 @@ class Desk:
         self._lock = threading.RLock()
         self._seen: tuple[Any, ...] = ()
         self._view: dict[str, Any] | None = None
-        self.refresh()
+        self.view()  # so that the first page is there at once
 
     # ------------------------------------------------------------------------------- reading
 

@@ -151,7 +151,7 @@ const near = new IntersectionObserver((entries) => {
     near.unobserve(target);
     $(".grid", target).replaceWith(grid(target.card.rows));
   }
-}, { rootMargin: "500px" });
+}, { rootMargin: "300px" });
 
 const makeCard = (card) => {
   const box = make("article", `card ${card.kind}${card.decided ? " decided" : ""}${card.name === marked ? " marked" : ""}`);

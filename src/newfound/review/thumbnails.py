@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from io import BytesIO
@@ -23,6 +24,8 @@ class Thumbnails:
         self._kept: OrderedDict[tuple[Path, str], bytes] = OrderedDict()
         self._n_bytes = 0
         self._lock = threading.Lock()
+        # More at a time would only keep other requests waiting.
+        self._drawing = threading.BoundedSemaphore(os.cpu_count() or 1)
 
     def draw(self, path: Path, size: str) -> bytes | None:
         """A JPEG; None if there is no such size, or if the file cannot be read."""
@@ -33,7 +36,8 @@ class Thumbnails:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        picture = _draw(path, size)
+        with self._drawing:
+            picture = _draw(path, size)
         if picture is not None:
             self._keep(key, picture)
         return picture
