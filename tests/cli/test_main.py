@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import newfound
 from newfound.__main__ import main
-from newfound.cli.answers import size_sentence
+from newfound.cli.answers import print_skipped, size_sentence
 from newfound.cli.main import app
 from newfound.data.collection import Skipped
 from newfound.deep.settings import Settings
@@ -316,6 +316,14 @@ def test_pretrain_reads_no_labels(asked):
     assert "newfound train … --weights there/backbone.safetensors" in printed
 
 
+def test_the_commonest_reason_is_said_not_the_first(capsys):
+    """Among photos from a phone, the first file by name was often a sidecar of no interest."""
+    skipped = [Skipped("1.AAE", "no picture"), Skipped("2.HEIC", "HEIC"), Skipped("3.HEIC", "HEIC")]
+    print_skipped(skipped)
+    said = "3 files were skipped, 2 of them for the same reason. The first is 2.HEIC: HEIC."
+    assert capsys.readouterr().out.strip() == said
+
+
 # ----------------------------------------------------------------------------------- the commands
 
 
@@ -527,7 +535,7 @@ def test_predict_writes_a_table(root, discovered, tmp_path):
     rows = read_table(tmp_path / "p.csv")
     assert [row["id"] for row in rows] == [f"{i:03d}.png" for i in range(N, N + 40)]
     n_novel = sum(row["kind"] == "novel" for row in rows)
-    assert f"40 items, {n_novel} of them in new categories: {tmp_path}/p.csv" in printed
+    assert f"40 pictures, {n_novel} of them in new categories: {tmp_path}/p.csv" in printed
     listed = tmp_path / "p.skipped.csv"
     assert (
         f"1 file was skipped. The first is empty.png: the file is empty. All reasons: {listed}"
@@ -543,7 +551,7 @@ def test_update_says_what_changed_and_leaves_the_old_run(root, discovered, tmp_p
     printed = succeed("update", run_folder, root / "more", "--out", tmp_path / "new")
     assert len(read_result(tmp_path / "new")) == N + 40
     changes = re.search(r"new/assignments\.csv\. (.*) What changed: (\S+)\.$", printed)
-    assert changes[1].startswith("240 items, 200 before: 40 added, 0 removed,")
+    assert changes[1].startswith("240 pictures, 200 before: 40 added, 0 removed,")
     assert "<html" in Path(changes[2]).read_text(encoding="utf-8")
     assert (tmp_path / "new" / "report.html").exists()
     assert (run_folder / "assignments.csv").read_bytes() == before

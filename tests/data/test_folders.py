@@ -1,10 +1,12 @@
 import os
+import sys
 import unicodedata
 
 import pytest
 
 from newfound.data.collection import Skipped
 from newfound.data.folders import folders_without_pictures
+from newfound.data.pictures import NO_HEIC
 from newfound.data.reading import read_collection
 from newfound.errors import InputError
 
@@ -113,6 +115,18 @@ def test_heic_without_its_extra_is_listed_with_the_pip_command(folder, place, no
         Skipped("IMG_1.HEIC", "a HEIC photo; to read it: pip install 'newfound[heic]'"),
         Skipped("birds/2.heif", "a HEIC photo; to read it: pip install 'newfound[heic]'"),
     ]
+
+
+def test_a_broken_heic_extra_is_as_good_as_none(folder, place, heic_plugin, monkeypatch):
+    """pillow-heif looks for its library when it is asked to register, not when it is imported."""
+
+    def fail():
+        raise ImportError("libheif.so.1: cannot open shared object file")
+
+    monkeypatch.setattr(sys.modules["pillow_heif"], "register_heif_opener", fail)
+    place(folder, "IMG_1.HEIC")
+    (skipped,) = read_collection(folder).skipped
+    assert skipped == Skipped("IMG_1.HEIC", NO_HEIC)
 
 
 def test_heic_with_its_extra_is_a_picture(folder, place, heic_plugin):

@@ -83,3 +83,19 @@ def test_counts_read_all_labels_and_partitions_those_of_training(
 def test_nothing_is_counted_that_nobody_needs(digits, tmp_path, counted, changes):
     watch(digits, tmp_path, selection="validation", count_on="now", **changes)
     assert counted == []
+
+
+@pytest.mark.parametrize(("count_on", "asked"), [("start", "unknown"), ("now", "alike")])
+def test_sizes_are_measured_in_the_features_before_training_only(
+    digits, tmp_path, monkeypatch, count_on, asked
+):
+    """Training draws known classes together, which makes them look large (D27)."""
+    seen = []
+
+    def count(X, codes, *, sizes, **options):
+        seen.append(sizes)
+        return CategoryCount(3.0, (2.0, 4.0), 0.9, 0.5, 0.5, 5, 0)
+
+    monkeypatch.setattr(estep, "count_categories", count)
+    watch(digits, tmp_path, selection="validation", count_on=count_on, sizes="unknown")
+    assert set(seen) == {asked}

@@ -93,7 +93,7 @@ def test_sizes_enter_the_count(digits, monkeypatch, sizes):
     monkeypatch.setattr("newfound.mixture.target.count_checked", watch)
     X, _, y = digits
     SplitMergeMixture(sizes=sizes, n_init=1, random_state=0).fit(X, y)
-    assert seen == [sizes or "unknown"]
+    assert seen == [sizes or "alike"]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,13 @@ def test_the_page_is_well_formed_and_says_the_answer(page_of, result_of):
     assert "over 3 passes of splits and merges: from 3 to 4" in " ".join(text.split())
 
 
+def test_above_the_answer_stands_the_name_of_the_source_not_its_path(page_of, result_of):
+    result = result_of()
+    record = replace(result.record, source="/home/somebody/projects/birds")
+    source = page_of(replace(result, record=record)).source
+    assert '<p class="source"><bdi>birds</bdi></p>' in source
+
+
 def test_nothing_is_asked_of_the_network(page_of, result_of, picture_paths):
     page = page_of(result_of(paths=picture_paths(48)))
     for element in page.elements:
@@ -117,6 +124,13 @@ def test_a_phone_cuts_neither_navigation_nor_names():
     assert "overflow" not in rules["nav"]
     assert "ellipsis" not in rules[".mosaic .name"]
     assert ".mosaic .name { display: none" not in style()
+
+
+def test_what_is_said_about_two_texts_stands_below_them():
+    """Beside them there was room for 9 letters, and names were broken: card_accepta-nce."""
+    rules = dict(re.findall(r"^ *([^{}\n]+?) \{([^}]*)\}", style(), flags=re.MULTILINE))
+    assert "grid-template-columns: 1fr 1fr" in rules[".duplicates li:has(.quote)"]
+    assert "grid-column: 1 / -1" in rules[".findings li:has(.quote) > div"]
 
 
 def test_thumbnails_wait_until_they_come_near(page_of, result_of, picture_paths):
@@ -289,7 +303,7 @@ def test_duplicates_are_listed(page_of, result_of, picture_paths):
     text = " ".join(page_of(result).text().split())
     assert "1 pair of equal or nearly equal pictures" in text
     assert "item-1 item-0 the same file" in text
-    assert "both ant" in text
+    assert "both in ant" in text
 
 
 def test_a_cosine_below_one_never_reads_as_one(result_of):
@@ -307,7 +321,7 @@ def test_long_lists_are_cut_and_say_so(page_of, result_of):
     text = " ".join(page.text().split())
     assert "50 pairs" in text
     assert f"The first {MAX_DUPLICATES}:" in text
-    assert text.count("cosine 1.000") == MAX_DUPLICATES
+    assert text.count("similarity 1.000") == MAX_DUPLICATES
 
 
 def test_skipped_files_are_listed_by_reason(page_of, result_of):

@@ -214,6 +214,7 @@ def test_changes_are_told_in_words(changes):
         "Grown: cat, from 2 to 3 items.",
         "Grown: new-002, from 1 to 2 items.",
     ]
+    assert changes.in_words("picture") == str(changes).replace("item", "picture")
 
 
 def test_merged_and_split_categories_are_told():

@@ -93,9 +93,12 @@ def print_done(folder: Path, is_done: bool) -> None:
 def print_skipped(
     skipped: Sequence[Skipped], thing: str = "file", listed: Path | None = None
 ) -> None:
-    """Print how many items were left out, with the first reason, and where all are listed."""
+    """Print how many items were left out, the commonest reason, and where all are listed."""
     if not skipped:
         return
+    from newfound.data.collection import main_cause
+
+    first, share = main_cause(skipped)
     counted = plural(len(skipped), f"{thing} was skipped", f"{thing}s were skipped")
     where = "" if listed is None else f" All reasons: {listed}."
-    print(f"{counted}. The first is {skipped[0].path}: {skipped[0].reason}.{where}")
+    print(f"{counted}{share}. The first is {first.path}: {first.reason}.{where}")

@@ -50,7 +50,7 @@ from newfound.deep.settings import Settings
 from newfound.files import check_new_file
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.result.run_folder import is_finished
-from newfound.words import plural
+from newfound.words import plural, things
 from newfound.workflows.processes import is_first_process
 
 app = Commands(
@@ -99,7 +99,7 @@ def count(
     from newfound.workflows.source import read_features
 
     with clear_errors():
-        known_sizes = parse_sizes(sizes) or "unknown"
+        known_sizes = parse_sizes(sizes) or "alike"
         rows = read_features(file, labels)
         with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):
             found = count_categories(
@@ -111,10 +111,11 @@ def count(
         f"{known}, and about {found.n_novel:.1f} new ones "
         f"({level:.0%} interval: {low:.1f} to {high:.1f})."
     )
-    print(
-        f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
-        f"{found.label_rate:.0%} of the rows of known categories are labelled."
-    )
+    if not math.isnan(found.novel_share):
+        print(
+            f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
+            f"{found.label_rate:.0%} of the rows of known categories are labelled."
+        )
     if not math.isnan(found.novel_size):
         print(size_sentence(found))
     print_skipped(rows.skipped, "row")
@@ -260,7 +261,8 @@ def predict(
             write_skipped(skipped, skipped_file(out))
     n_novel = int((table["kind"] == "novel").sum())
     unsure = f", {int(table['is_unsure'].sum()):,} unsure" if "is_unsure" in table else ""
-    print(f"{plural(len(table), 'item')}, {n_novel:,} of them in new categories{unsure}: {out}")
+    sorted_in = plural(len(table), things(table.attrs["kind"], 1))
+    print(f"{sorted_in}, {n_novel:,} of them in new categories{unsure}: {out}")
     print_skipped(skipped, listed=skipped_file(out))
 
 
@@ -290,7 +292,7 @@ def update(
         write_page(result, target, progress)
         write_changes(changes, target / "changes.html", result)
     print_answer(result, target)
-    print(changes)
+    print(changes.in_words(things(result.collection.kind, 1)))
     print(f"What changed: {target / 'changes.html'}.")
 
 

@@ -196,14 +196,22 @@ _HOW_TO_LEAVE_OPEN = {
 }
 
 
+def main_cause(skipped: Sequence[Skipped]) -> tuple[Skipped, str]:
+    """The first of those skipped for the commonest reason, and ", N of them for the same reason".
+
+    The words are empty where they would say nothing: if all have that reason, or only one.
+    """
+    # A damaged file is named in its own reason, so reasons are compared without what follows "(".
+    causes = [item.reason.partition(" (")[0] for item in skipped]
+    cause, n = Counter(causes).most_common(1)[0]
+    share = f", {n} of them for the same reason" if 1 < n < len(causes) else ""
+    return skipped[causes.index(cause)], share
+
+
 def why_empty(collection: Collection) -> str:
     """A hint at why nothing is left: why most items were skipped, or a wrong path."""
     if not collection.skipped:
         return " Check the path."
-    # A damaged file is named in its own reason, so reasons are compared without what follows "(".
-    causes = [item.reason.partition(" (")[0] for item in collection.skipped]
-    cause, n = Counter(causes).most_common(1)[0]
-    first = collection.skipped[causes.index(cause)]
-    counted = plural(len(causes), "item was skipped", "items were skipped")
-    share = f", {n} of them for the same reason" if 1 < n < len(causes) else ""
+    first, share = main_cause(collection.skipped)
+    counted = plural(len(collection.skipped), "item was skipped", "items were skipped")
     return f" {counted}{share}; the first is {first.path}: {first.reason}."

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from newfound.errors import InputError, MissingExtraError, require
+from newfound.errors import InputError, require
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -144,12 +144,12 @@ def has_heic() -> bool:
 
 @functools.cache
 def _register_heic() -> ModuleType | None:
-    """Teach Pillow to read HEIC, once; None if the extra is not installed."""
+    """Teach Pillow to read HEIC, once; None if the extra is not installed, or is broken."""
     try:
         plugin = require("pillow_heif", "heic")
-    except MissingExtraError:
+        plugin.register_heif_opener()  # loads its library, which may be missing
+    except ImportError:
         return None
-    plugin.register_heif_opener()
     return plugin
 
 

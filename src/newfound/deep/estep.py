@@ -19,7 +19,7 @@ from newfound.deep.images.batches import epoch_seed
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Method
-from newfound.deep.partition import known_count
+from newfound.deep.partition import known_count, sizes_in_learnt_features
 from newfound.deep.prototypes import principal_space, prototypes_from
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
@@ -149,7 +149,7 @@ class EStep:
             count = count_categories(
                 Z.cpu().numpy(),
                 codes,
-                sizes=(sizes or "unknown") if k is None else "alike",
+                sizes=(sizes or "alike") if k is None else "alike",
                 random_state=self._settings.run.seed,
             )
             if k is not None:
@@ -162,7 +162,7 @@ class EStep:
         counts = settings.acceptance == "calibrated" and settings.n_components is None
         if not counts or not labels.held_out.any() or int(labels.codes.max()) + 1 < 2:
             return None
-        sizes = parse_sizes(settings.sizes) or "unknown"
+        sizes = sizes_in_learnt_features(parse_sizes(settings.sizes)) or "alike"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DiscoveryWarning)  # the end of training warns once
             return count_categories(X, labels.all_codes, sizes=sizes, random_state=seed)

@@ -150,7 +150,7 @@ class EStepSettings(Group):
         "unknown",
         "What you know about the sizes of novel categories: unknown, alike (as large as known ones "
         "on average), the ratio of mean sizes, novel : known, such as 0.5, or none (take no "
-        "account of sizes, as the paper).",
+        "account of sizes, as the paper; a count takes them to be alike).",
     )
     moves_every: int = _setting(
         10, "Number of epochs between rounds of splits and merges.", least=1

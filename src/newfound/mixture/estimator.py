@@ -96,7 +96,7 @@ class SplitMergeMixture(
         What you know about the sizes of novel categories: nothing, that they are as large as known
         ones on average, or the ratio of the mean sizes, novel : known. It enters the count, and
         the borders between components (deviation D28). With None, or if the acceptance is literal,
-        the borders take no account of sizes.
+        the borders take no account of sizes; with None, the count takes them to be alike.
     max_passes : int, default=30
         Maximum number of passes of split and merge moves.
     n_init : int, default=3
@@ -282,7 +282,7 @@ class SplitMergeMixture(
             order,
             is_needed=self.acceptance == "calibrated" and self.n_components is None,
             given=self.count,
-            sizes=self.sizes or "unknown",
+            sizes=self.sizes or "alike",
             random_state=random_state,
         )
         n_novel_rows = self._count_novel_rows(X, codes, order)

@@ -89,7 +89,7 @@ def extended(mixture: SplitMergeMixture, X: Floats, y: LabelsLike) -> SplitMerge
             codes,
             order,
             level=mixture.count_.level,
-            sizes=mixture.sizes or "unknown",
+            sizes=mixture.sizes or "alike",
             random_state=seed,
         )
         more.count_ = _count_more(mixture.count_, n_new, rates)

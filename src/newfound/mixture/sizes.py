@@ -15,7 +15,7 @@ import numpy as np
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
-from newfound.mixture.counting.count import labelled_by_class
+from newfound.mixture.counting.drawing import labelled_by_class
 from newfound.mixture.counting.novel_size import Sizes
 from newfound.mixture.rows import row_blocks, squared_distances
 

@@ -189,7 +189,7 @@ def _answer(result: Result, items: Items) -> dict[str, Any]:
         "sentence": result.answer,
         "trust": result.trust,
         "warnings": record.warnings,
-        "source": record.source or "",
+        "source": Path(record.source or "").name,  # the whole path is among the settings
         "n_items": len(result),
         "n_labelled": int(items.is_labelled.sum()),
         "n_known": result.n_known,

@@ -194,28 +194,43 @@ class Changes:
         return sum(self.renamed.get(before) != now for _, before, now in self.moved)
 
     def __str__(self) -> str:
+        return self.in_words()
+
+    def in_words(self, thing: str = "item") -> str:
+        """A summary, one line for each change of a category.
+
+        Parameters
+        ----------
+        thing : str, default="item"
+            What an item is called: "picture", "text" or "item".
+
+        Returns
+        -------
+        str
+            What became of categories first, then new ones, those that are gone, and sizes.
+        """
         lines = [
-            f"{self.n_after} items, {self.n_before} before: {len(self.added)} added, "
-            f"{len(self.removed)} removed, {self.n_moved} in another category."
+            f"{self.n_after:,} {thing}s, {self.n_before:,} before: {len(self.added):,} added, "
+            f"{len(self.removed):,} removed, {self.n_moved:,} in another category."
         ]
         lines += [f"Renamed: {old} is now {new}." for old, new in self.renamed.items()]
         lines += [f"Merged into {now}: {first_few(old)}." for now, old in self.merged.items()]
         lines += [f"Split: {old} is now {first_few(new)}." for old, new in self.split.items()]
         named = {*self.renamed.values()}
         lines += [
-            f"New category: {name} ({plural(size, 'item')})."
+            f"New category: {name} ({plural(size, thing)})."
             for name, size in self.new.items()
             if name not in named
         ]
         told = {*self.renamed, *(old for group in self.merged.values() for old in group)}
         lines += [
-            f"Gone: {name}" + (f"; most of its items are now in {now}." if now else ".")
+            f"Gone: {name}" + (f"; most of its {thing}s are now in {now}." if now else ".")
             for name, now in self.gone.items()
             if name not in told
         ]
         lines += [
             f"{'Grown' if now > before else 'Shrunk'}: {name}, "
-            f"from {before} to {plural(now, 'item')}."
+            f"from {before:,} to {plural(now, thing)}."
             for name, (before, now) in self.resized.items()
         ]
         if len(lines) == 1 and not self.moved:

@@ -9,6 +9,7 @@ from typing import Any
 from newfound.report.audit_table import write_audit
 from newfound.report.changes import headline, write_changes
 from newfound.report.page import write_report
+from newfound.words import things
 from newfound.workflows.update import update
 
 
@@ -57,7 +58,7 @@ class Apply:
         done = {
             "state": "drawing",
             "headline": headline(changes, result.collection.kind),
-            "lines": str(changes).splitlines(),
+            "lines": changes.in_words(things(result.collection.kind, 1)).splitlines(),
         }
         self._status = done
         try:  # the decisions are obeyed by now; the pages only show it

@@ -38,7 +38,8 @@ def predict(
     -------
     DataFrame
         The columns of `Result.table`, with one row for each item that could be read. The other
-        items are listed, with the reason, in its ``attrs["skipped"]``.
+        items are listed, with the reason, in its ``attrs["skipped"]``; ``attrs["kind"]`` is
+        the kind of the items.
     """
     run = Path(run)
     job = Job(progress=progress or no_progress, min_confidence=min_confidence)
@@ -46,5 +47,6 @@ def predict(
     result = read_result(run)
     items = encode_like(result, run, read_source(more, None), job)
     table = predict_table(result, items.collection, items.features, min_confidence=min_confidence)
+    table.attrs["kind"] = items.collection.kind
     table.attrs["skipped"] = [[item.path, item.reason] for item in items.collection.skipped]
     return table

@@ -27,21 +27,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
 from sklearn.utils import check_array, check_random_state
 
-from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike, RandomStateLike
+from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import default_n_components
-from newfound.mixture.counting.hiding import Affinities, Evidence, gather_evidence
+from newfound.mixture.counting.drawing import labelled_by_class, sample_rows
+from newfound.mixture.counting.hiding import Affinities, gather_evidence
+from newfound.mixture.counting.mass import Mass, weigh
 from newfound.mixture.counting.neighbours import whiten_by_neighbours
 from newfound.mixture.counting.novel_size import Sizes, check_sizes, judge_sizes
-from newfound.mixture.counting.odds import Odds, estimate_odds, find_present, without_absent
 from newfound.mixture.counting.reach import Novelty, Reach, measure_reach
 from newfound.mixture.rows import content_order, row_keys
 
@@ -71,9 +71,10 @@ class CategoryCount:
     level : float
         Probability with which the interval contains K^n.
     label_rate : float
-        Estimated share of the rows of known classes that are labelled.
+        Estimated share of the rows of known classes that are labelled; NaN if nothing can be
+        held out to estimate it.
     novel_share : float
-        Estimated share of the unlabelled rows that belong to novel categories.
+        Estimated share of the unlabelled rows that belong to novel categories, or NaN.
     n_known : int
         K^l, the number of known classes.
     n_absent : int
@@ -215,14 +216,13 @@ def count_checked(
     n_labels = np.bincount(codes[is_labelled])
     # a sample of rows has random numbers of labels, even if each class was given the same number
     by_class = len(X) <= MAX_ROWS and labelled_by_class(n_labels)
-    if len(X) > MAX_ROWS:
-        order = _sample(order, codes, rng)
+    order = order[sample_rows(codes[order], MAX_ROWS, rng)]
     codes = codes[order]
     V = whiten_by_neighbours(X[order], _N_DIRECTIONS, rng)
     evidence = gather_evidence(V, codes, by_class=by_class, rng=rng) if V.any() else None
     if evidence is None:
         return _count_without_evidence(n_labels, len(X), level)
-    mass = _weigh(evidence, codes)
+    mass = weigh(evidence, codes)
     reach = _reach_of(mass, V, codes, rng) if sizes == "unknown" else None
     return _conclude(mass, reach, sizes, level, len(X) / len(codes))
 
@@ -234,83 +234,22 @@ def _count_without_evidence(n_labels: Ints, n_rows: int, level: float) -> Catego
     n_known = len(n_labels)
     most = n_known * (n_rows / int(n_labels.sum()) - 1)
     guess = min(most, float(default_n_components(n_known) - n_known))
-    unknown = (1.0, float(n_rows))
-    size = (n_rows - int(n_labels.sum())) / max(guess, 1.0)
     return CategoryCount(
-        guess, (0.0, most), level, 1.0, 0.0, n_known, 0, size, unknown, "prior", 0.5
+        n_novel=guess,
+        interval=(0.0, most),
+        level=level,
+        label_rate=float("nan"),
+        novel_share=float("nan"),
+        n_known=n_known,
+        n_absent=0,
+        novel_size=(n_rows - int(n_labels.sum())) / max(guess, 1.0),
+        novel_size_interval=(1.0, float(n_rows)),
+        sizes_from="prior",
+        alike=float("nan"),
     )
 
 
-def _sample(order: Ints, codes: Ints, rng: np.random.Generator) -> Ints:
-    """Draw `MAX_ROWS` rows, and a labelled row of every class; keep their order."""
-    taken = np.zeros(len(order), dtype=bool)
-    taken[rng.permutation(len(order))[:MAX_ROWS]] = True
-    names, first = np.unique(codes[order], return_index=True)
-    taken[first[names >= 0]] = True
-    return order[taken]
-
-
-def labelled_by_class(n_labels: Ints, rate: float = 0.5) -> bool:
-    """Whether the numbers of labels vary far less than if labels had been given at random.
-
-    At random, their variance would be at least (1 - r) times their mean.
-
-    Parameters
-    ----------
-    n_labels : ndarray of int, shape (K^l,)
-        Number of labels of each class.
-    rate : float, default=0.5
-        The label rate r, or the largest that it may have.
-    """
-    dispersion = float(n_labels.var(ddof=1) / n_labels.mean()) * (len(n_labels) - 1)
-    return bool(dispersion < (1 - rate) * stats.chi2.ppf(0.01, len(n_labels) - 1))
-
-
-class _Mass(NamedTuple):
-    """How many of the unlabelled rows are known."""
-
-    evidence: Evidence  # of known classes with unlabelled rows
-    odds: Odds
-    odds_error: float
-    present: Bools  # known classes with unlabelled rows
-    n_labels: Ints  # of each of these
-    n_unlabelled: int
-
-    def n_alike(self, odds: Doubles | float) -> Doubles:
-        """K^n if novel classes are as large as known ones."""
-        n_labelled = int(self.n_labels.sum())
-        known = np.minimum(np.asarray(odds) * n_labelled, self.n_unlabelled)
-        n_novel: Doubles = len(self.n_labels) * (self.n_unlabelled - known) / (n_labelled + known)
-        return n_novel
-
-    def quantiles(self, at: Doubles) -> Doubles:
-        """Quantiles of the odds: Student's t around the estimate, cut off at 0."""
-        freedom = max(1, len(self.present) - 1)
-        negative = stats.t.cdf(-self.odds.value / self.odds_error, freedom)
-        places = stats.t.ppf(negative + at * (1 - negative), freedom)
-        found: Doubles = np.maximum(0.0, self.odds.value + self.odds_error * places)
-        return found
-
-
-def _weigh(evidence: Evidence, codes: Ints) -> _Mass:
-    """Estimate the odds, without known classes that have no unlabelled rows."""
-    n_labels = np.bincount(codes[codes >= 0])
-    n_unlabelled = int((codes < 0).sum())
-    odds = estimate_odds(evidence, n_unlabelled)
-    present = find_present(evidence, odds, len(n_labels), n_unlabelled)
-    # a class with labels but without unlabelled rows would lower the odds of all others
-    if not present.all():
-        evidence = without_absent(evidence, present, n_labels)
-        odds = estimate_odds(evidence, n_unlabelled)
-    mass = _Mass(evidence, odds, 0.0, present, n_labels[present], n_unlabelled)
-    error = _standard_error(evidence, odds, float(mass.n_alike(max(0.0, odds.value))), n_unlabelled)
-    # where novel classes are not like hidden ones, for example much larger, the shortest walk
-    # alone gives other odds than all measures of nearness together
-    simple = estimate_odds(evidence.by_shortest_walk(), n_unlabelled)
-    return mass._replace(odds_error=float(np.hypot(error, odds.value - simple.value)))
-
-
-def _reach_of(mass: _Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:
+def _reach_of(mass: Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:
     """Measure the rows within reach, with absent classes as mere background."""
     number = np.where(mass.present, np.cumsum(mass.present) - 1, -2)
     shown = np.where(codes == UNLABELLED, UNLABELLED, number[codes])
@@ -336,7 +275,7 @@ def _mean_novelty(group: Affinities, scores: Doubles, n_rows: int) -> Doubles:
 
 
 def _conclude(
-    mass: _Mass, reach: Reach | None, sizes: Sizes, level: float, scale: float
+    mass: Mass, reach: Reach | None, sizes: Sizes, level: float, scale: float
 ) -> CategoryCount:
     """Combine the distributions of the odds and of the ratio of sizes.
 
@@ -377,26 +316,6 @@ def _quantiles(values: Doubles, weights: Doubles, at: Doubles) -> list[float]:
     order = np.argsort(values, kind="stable")
     shares = np.cumsum(weights[order]) - weights[order] / 2
     return [float(found) for found in np.interp(at, shares / weights.sum(), values[order])]
-
-
-def _standard_error(evidence: Evidence, odds: Odds, n_novel: float, n_unlabelled: int) -> float:
-    """Standard error of the odds.
-
-    Two things were decided by chance: first, which classes are known (and so can be hidden) and
-    which are novel; second, which rows of the known classes are labelled. Nearness is mutual: if
-    one class (or labelled row) is close to another, the other is close to it. The terms of a mean
-    therefore come in equal pairs, which doubles its variance.
-    """
-    n_classes = len(np.unique(evidence.hidden.own))
-    by_class = (1 - odds.share) ** 2 * odds.class_variance
-    by_class *= 2 / n_classes + 1 / max(1.0, n_novel)
-    by_row = odds.share**2 * odds.row_variance
-    by_row *= 2 / evidence.n_kept + 1 / max(1.0, odds.share * n_unlabelled)
-    # rows vary around the means of their own classes, which takes one from each class
-    n_labels = len(np.unique(evidence.held_out.row))
-    by_row *= n_labels / max(1, n_labels - len(np.unique(evidence.held_out.own)))
-    scale = n_unlabelled / evidence.n_kept
-    return max(scale * float(np.sqrt(by_class + by_row)), 1e-9)
 
 
 def _size_error(sizes: Ints, rate: float, n_novel: float) -> float:

@@ -18,6 +18,7 @@ import numpy as np
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
+from newfound.mixture.counting.drawing import sample_rows
 from newfound.mixture.rows import row_blocks
 
 #: Larger collections are sampled.
@@ -89,7 +90,8 @@ def measure_reach(
         None if there are too few novel rows to tell.
     """
     n_known = int(codes.max()) + 1
-    V, codes, novelty = _sample(V, codes, novelty, rng)
+    taken = sample_rows(codes, MAX_ROWS, rng)
+    V, codes, novelty = V[taken], codes[taken], Novelty(*(values[taken] for values in novelty))
     labelled, free = np.flatnonzero(codes >= 0), np.flatnonzero(codes == UNLABELLED)
     classes = codes[labelled]
     n_novel = len(free) - odds * len(labelled)
@@ -110,24 +112,11 @@ def measure_reach(
     splits = _Splits.draw(classes, n_known, rng)
     return Reach(
         log_ratio=log_ratio,
-        slope=_slope(V[labelled], within, classes, distances, splits, odds),
+        slope=_slope(V[labelled], within, distances, splits, odds),
         class_variance=_class_variance(of_labelled, classes, splits),
         own_variance=own_error**2,
         n_known=n_known,
     )
-
-
-def _sample(
-    V: Floats, codes: Ints, novelty: Novelty, rng: np.random.Generator
-) -> tuple[Floats, Ints, Novelty]:
-    """Draw `MAX_ROWS` rows, and a labelled row of every class."""
-    if len(V) <= MAX_ROWS:
-        return V, codes, novelty
-    taken = np.zeros(len(V), dtype=bool)
-    taken[rng.permutation(len(V))[:MAX_ROWS]] = True
-    names, first = np.unique(codes, return_index=True)
-    taken[first[names >= 0]] = True
-    return V[taken], codes[taken], Novelty(*(values[taken] for values in novelty))
 
 
 def _choose_distances(
@@ -173,9 +162,7 @@ class _Splits(NamedTuple):
         return cls(in_half.astype(np.float32), dropped.astype(np.float32))
 
 
-def _slope(
-    V: Floats, within: Ints, classes: Ints, distances: Doubles, splits: _Splits, odds: float
-) -> float:
+def _slope(V: Floats, within: Ints, distances: Doubles, splits: _Splits, odds: float) -> float:
     """Change of the log ratio for each unit of τ, when half of the known classes lose rows.
 
     The same rows are compared before and after, those of the half that stay and all of the other.

@@ -158,6 +158,7 @@ def rehearse(
     ratio = sizes if isinstance(sizes, (int, float)) else None
     count = count_categories(X, partial.codes, sizes=ratio or "alike", random_state=0)
     codes = ClassOrder.of(partial, row_keys(X)).number_by_content(partial.codes)
+    rate = 1.0 if np.isnan(count.label_rate) else count.label_rate  # NaN: nobody can know it
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
     # one start per draw: the draws themselves show how much chance matters
@@ -167,7 +168,7 @@ def rehearse(
         ratio = ratio_with_hidden(ratio, partial.n_known // 2, n_novel)
         settings.set_params(sizes=ratio)
     draws = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(rehearse_once)(settings, X, codes, count.label_rate, int(seed)) for seed in seeds
+        delayed(rehearse_once)(settings, X, codes, rate, int(seed)) for seed in seeds
     )
     results = []
     for result in draws:
