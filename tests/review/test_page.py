@@ -82,6 +82,16 @@ def test_split_by_picking_and_move(page, run):
     assert (edits[1][0], edits[1][2]) == ("move", second)
 
 
+def test_tab_stops_at_one_card_and_its_buttons(page, run):
+    press(page, novel(run)[0], "ArrowRight")
+    stops = page.locator('.card[tabindex="0"], .card [tabindex="0"]')
+    expect(stops).to_have_count(6)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent").startswith("Confirm")
+    page.keyboard.press("Enter")  # presses the button
+    expect(page.locator(".card.decided")).to_have_count(1)
+
+
 def test_merge_by_dragging(page, run):
     first, second = novel(run)[:2]
     card(page, first).locator("h3").drag_to(card(page, second).locator("h3"))

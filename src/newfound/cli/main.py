@@ -21,6 +21,7 @@ from newfound.cli.answers import (
     write_page_if_possible,
 )
 from newfound.cli.options import (
+    Browser,
     Commands,
     Device,
     Encoder,
@@ -29,10 +30,13 @@ from newfound.cli.options import (
     Link,
     MinConfidence,
     More,
+    MoreOrNone,
     NCategories,
+    NextRun,
     Out,
     Overwrite,
     Pictures,
+    Port,
     Quick,
     Redo,
     Rehearse,
@@ -269,15 +273,9 @@ def predict(
 @app.command()
 def update(
     run: Run,
-    more: Annotated[
-        Path | None,
-        typer.Argument(help="More items of the same kind. Without them, only edits are obeyed."),
-    ] = None,
+    more: MoreOrNone = None,
     labels: Labels = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Another run folder for the result; by default RUN itself is updated."),
-    ] = None,
+    out: NextRun = None,
     min_confidence: MinConfidence = None,
 ) -> None:
     """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
@@ -297,13 +295,7 @@ def update(
 
 
 @app.command()
-def review(
-    run: Run,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")
-    ] = True,
-    port: Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")] = 0,
-) -> None:
+def review(run: Run, browser: Browser = True, port: Port = 0) -> None:
     """Decide on the categories of a run, on a page in your browser; update obeys it."""
     from newfound.review.server import review
 

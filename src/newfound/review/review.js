@@ -212,6 +212,7 @@ $("#ask").addEventListener("close", () => {
 
 let dragged = null;
 const cards = $("#cards");
+cards.addEventListener("focusin", (event) => setStop($$(".card"), event.target.closest(".card")));
 cards.addEventListener("dragstart", (event) => {
   const box = event.target.closest(".card");
   if (!box) return;
@@ -246,7 +247,7 @@ const showCards = () => {
   cards.replaceChildren(...found.map(makeCard));
   const boxes = $$(".card");
   const again = boxes.find((box) => box.card.name === at) || boxes[Math.min(place, boxes.length - 1)];
-  for (const box of boxes) box.tabIndex = box === (again || boxes[0]) ? 0 : -1;
+  if (boxes.length) setStop(boxes, again || boxes[0]);
   if (at && again && !$("dialog[open]")) again.focus({ preventScroll: boxes.indexOf(again) === place });
   const n = state.cards.filter((card) => card.decided).length;
   $("#cards-hint").textContent = `${number(n)} of ${number(state.cards.length)} decided. What a decision would teach most comes first. Keys: ?`;
@@ -448,9 +449,12 @@ const step = (boxes, at, key) => {
   if (by === undefined) return null;
   return boxes[Math.max(0, Math.min(boxes.length - 1, at < 0 ? 0 : at + by))];
 };
+// One card, with its buttons, is where Tab stops; arrow keys lead to the others.
+const setStop = (boxes, target) => {
+  for (const box of boxes) for (const stop of [box, ...$$(".verb", box)]) stop.tabIndex = box === target ? 0 : -1;
+};
 const goTo = (boxes, target) => {
-  for (const box of boxes) if (box.tabIndex === 0) box.tabIndex = -1;
-  target.tabIndex = 0;
+  setStop(boxes, target);
   target.focus();
   target.scrollIntoView({ block: "nearest" });
 };
