@@ -239,6 +239,17 @@ def test_categories_kept_apart_get_an_id_of_their_own(run):
     assert members(parted, "new-003") == members(run, "new-002")
 
 
+def test_a_given_number_changes_with_what_is_merged(tmp_path):
+    run = discover(Blobs.without(8), out=tmp_path / "run", n_categories=8, rehearse=False)
+    run.merge("new-001", "new-002")
+    result, _ = update(run.folder)
+    assert (len(result.names), result.record.settings.n_categories) == (7, 7)
+    # a given number is a reason to fit again
+    later, _ = update(run.folder, Blobs.take(np.flatnonzero(Blobs.truth == 8)))
+    assert len(later.names) == 7
+    assert of_truth(run, 6, 7) <= members(later, "new-001")
+
+
 def test_labels_that_follow_from_decisions_are_not_audited(run):
     for name in run.names:
         run.confirm(name)

@@ -88,10 +88,13 @@ def _with_ids(names: list[str], last_id: int) -> list[str]:
 def _facts(old: Result, job: Job, line: str | None, names: list[str]) -> RunFacts:
     """The record of the old result, with what is new. Nothing was counted or rehearsed again."""
     record = old.record
+    # A number that a person gave changes with what the person merges and splits.
+    given = None if record.settings.n_categories is None else len(names)
+    settings = replace(record.settings, n_categories=given, min_confidence=job.min_confidence)
     return RunFacts(
         command="update",
         rerun=line,
-        settings=replace(record.settings, min_confidence=job.min_confidence),
+        settings=settings,
         seed=record.seed,
         encoder=record.encoder,
         rehearsal=record.rehearsal,
