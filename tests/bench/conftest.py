@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 
 from newfound.bench import run
 from newfound.bench.datasets import DataSet, load_dataset
+from newfound.bench.methods import pim
 
 # the last bits of a sum depend on the number of threads
 torch.set_num_threads(1)
@@ -59,4 +60,5 @@ def few_pictures(small_set):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "load_dataset", load)
+        patch.setattr(pim, "N_STEPS", 5)  # of 1,000, for each of some hundred heads
         yield

@@ -13,7 +13,7 @@ def test_the_plain_case_is_the_fields_main_setting():
         "hub",
         "ImageNet",
     )
-    assert (case.epochs, case.seed, case.known_k, case.pca) == (200, 0, False, True)
+    assert (case.epochs, case.seed, case.k, case.pca) == (200, 0, "count", True)
     assert case.changes == {}
     assert case == Case("gpc", "cub")
     assert case.changes is not Case("gpc", "cub").changes

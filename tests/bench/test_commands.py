@@ -77,31 +77,38 @@ def feature_file(tmp_path, few_digits):
 
 def test_methods_data_sets_seeds_and_k_make_all_runs(calls, feature_file):
     succeed("run", "kmeans,gpc", f"digits,{feature_file}", "--seed", 0, "--seed", 2, "--k", "both")
-    found = [
-        (call.case.dataset, call.case.seed, call.case.method, call.case.known_k) for call in calls
-    ]
+    found = [(call.case.dataset, call.case.seed, call.case.method, call.case.k) for call in calls]
     assert found == [
         (dataset, seed, method, known)
         for dataset in ("digits", "dino")
         for seed in (0, 2)
         for method in ("kmeans", "gpc")
-        for known in (True, False)
+        for known in ("known", "brent" if method == "kmeans" else "count")
     ]
     assert all(call.settings.run.seed == call.case.seed for call in calls)
     assert {call.source for call in calls} == {"digits", str(feature_file)}
 
 
-@pytest.mark.parametrize(("k", "known"), [("known", [True]), ("unknown", [False]), (None, [False])])
+@pytest.mark.parametrize(
+    ("k", "known"),
+    [
+        ("known", ["known"]),
+        ("unknown", ["count"]),
+        (None, ["count"]),
+        ("brent", ["brent"]),
+        ("all", ["known", "brent", "count"]),
+    ],
+)
 def test_k_is_unknown_unless_it_is_said(calls, k, known):
     succeed("run", "gpc", "digits", *([] if k is None else ["--k", k]))
-    assert [call.case.known_k for call in calls] == known
-    assert [call.case.seed for call in calls] == [0]
+    assert [call.case.k for call in calls] == known
+    assert {call.case.seed for call in calls} == {0}
 
 
 def test_all_are_all_methods_and_for_features_all_that_take_them(calls, feature_file):
     succeed("run", "all", f"digits,{feature_file}")
     names = [call.case.method for call in calls]
-    assert names == [*NAMES, "kmeans", "gcd", "gpc-literal", "gpc"]
+    assert names == [*NAMES, "kmeans", "mixture", "gcd", "pim", "gpc-literal", "gpc"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +172,10 @@ def test_folders_reach_the_run(calls, tmp_path):
     ("arguments", "message"),
     [
         (["gpc,k-means", "digits"], "no method 'k-means'; choose one of kmeans, "),
-        (["gpc", "digits", "--k", "maybe"], "--k is known, unknown or both; got 'maybe'"),
+        (
+            ["gpc", "digits", "--k", "maybe"],
+            "--k is known, brent, count, unknown, both, all; got 'maybe'",
+        ),
         (["gpc,simgcd", "digits", "--joint"], "no variant joint"),
         (["gpc", "digits", "--prototypes", "birch"], "'birch'"),
         (["gpc", "digits", "--epochs", 0], "epochs must be at least 1"),
@@ -211,11 +221,11 @@ def test_a_run_is_printed_recorded_and_not_made_twice(tmp_path):
     command += ["--work", work, "--results", results]
     told = succeed(*command)
     records = read_records(results)
-    assert [(record.case.method, record.case.known_k) for record in records] == [
-        ("gcd", True),
-        ("gcd", False),
-        ("kmeans", True),
-        ("kmeans", False),
+    assert [(record.case.method, record.case.k) for record in records] == [
+        ("gcd", "known"),
+        ("gcd", "brent"),
+        ("kmeans", "known"),
+        ("kmeans", "brent"),
     ]
     first = records[0]
     assert "gcd on digits, seed 0, K known …" in told
@@ -233,9 +243,46 @@ def test_features_are_run_too(tmp_path, feature_file):
     options = ["--work", tmp_path / "work", "--results", results, "--n-starts", 2]
     succeed("run", "all", feature_file, "--k", "known", *options)
     records = read_records(results)
-    assert [record.case.method for record in records] == ["kmeans", "gcd", "gpc-literal", "gpc"]
+    names = ["kmeans", "mixture", "gcd", "pim", "gpc-literal", "gpc"]
+    assert [record.case.method for record in records] == names
     assert {record.case.dataset for record in records} == {"dino"}
     assert str(tmp_path) not in results.read_text()
+
+
+# --- tuning
+
+
+def test_tuning_lists_six_trials_of_each_method_that_trains(calls):
+    succeed("tune", "kmeans,simgcd,gpc", "digits")
+    found = [(call.case.method, call.case.trial, call.case.changes) for call in calls]
+    assert [one[:2] for one in found] == [(m, n) for m in ("simgcd", "gpc") for n in range(6)]
+    assert found[1][2] == {"weight_average": 0.99}
+    assert found[4][2] == {"entropy_weight": 1.0}
+    assert found[7][2] == {"weight_average": 0.0}
+    for call in calls:
+        assert (call.case.hidden, call.case.k, call.case.epochs) == (True, "brent", 30)
+    calls.clear()
+    succeed("tune", "simgcd", "digits", "--trials", 2, "--epochs", 3, "--n-stored-views", 4)
+    assert [call.case.trial for call in calls] == [0, 1]
+    assert calls[0].settings.optimiser.epochs == 3
+    assert calls[0].case.changes == {"n_stored_views": 4}
+
+
+@pytest.mark.filterwarnings("ignore:Only 3 classes are known")
+def test_a_tuned_run_has_the_values_of_its_best_trial(tmp_path):
+    options = [*QUICK, "--work", tmp_path / "work"]
+    file, results = tmp_path / "tuning.jsonl", tmp_path / "runs.jsonl"
+    told = succeed("tune", "simgcd", "digits", *options, "--results", file)
+    assert "simgcd on digits, seed 0, K brent, trial 5 …" in told
+    trials = read_records(file)
+    best = max(trials, key=lambda record: (record.all, -record.case.trial))
+    options += ["--results", results, "--tuned", file]
+    succeed("run", "simgcd,kmeans", "digits", "--k", "known", *options)
+    tuned, plain = read_records(results)
+    assert (tuned.case.trial, tuned.case.hidden) == (best.case.trial, False)
+    assert tuned.case.changes == best.case.changes
+    assert plain.case.trial is None
+    assert "bench tune uno digits" in fail("run", "uno", "digits", *options)
 
 
 # --- tables
@@ -251,7 +298,7 @@ def results(tmp_path_factory, few_pictures):
         *["--work", folder / "work", "--results", own / "own.jsonl"],
     )
     (record,) = read_records(own / "own.jsonl")
-    case = Case("kmeans", "cifar10", known_k=True, pca=False, epochs=0)
+    case = Case("kmeans", "cifar10", k="known", pca=False, epochs=0)
     record = replace(record, case=case, all=12.34, old=23.45, new=34.56)
     Results(folder / "made" / "bench.jsonl").add(record)
     return folder / "made"

@@ -152,7 +152,7 @@ def test_compared_runs_share_the_backbone_then_epochs_seed_and_knowledge_of_k(ru
         {"epochs": 9},
         {"changes": {"n_stored_views": 8}},
         {"seed": 1},
-        {"known_k": True},
+        {"k": "known"},
     ]
     for case in others:
         record = record_of(split, "gcd", date="2025-01-01", case=case)
@@ -195,6 +195,8 @@ def test_defaults_are_not_in_the_command():
     assert Runs().command("kmeans", "cub", changed) == (
         "newfound bench run kmeans cub --image-size 96"
     )
+    tuned = Case("simgcd", "cub", changes={"entropy_weight": 4.0})
+    assert Runs().command("simgcd", "cub", tuned) == "newfound bench run simgcd cub --knob 4.0"
     assert describe(changed).endswith("seed 0, flip False, image_size 96, n_stored_views 8")
 
 
@@ -473,7 +475,7 @@ def test_counts_are_those_of_all_seeds_of_the_same_case(digits):
 
 def test_counts_need_no_data_and_no_outcome_but_an_unknown_k(runs, digits):
     split = digits[1]
-    known = record_of(split, date="2025-01-01", case={"known_k": True}, n_novel_by_epoch=[5] * 3)
+    known = record_of(split, date="2025-01-01", case={"k": "known"}, n_novel_by_epoch=[5] * 3)
     Results(runs.results / "bench.jsonl").add(known)
     figure = draw_counts("digits", without(runs, work=Path("nowhere")))
     truth, gpc, literal = figure.axes[0].lines

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
 from newfound.bench.method import BenchMethod, Classifier, ClassifierLearner
 from newfound.bench.methods import NAMES, find_method
 from newfound.bench.tables.plan import METHODS
 from newfound.deep.checkpoint import LAST
+from newfound.deep.method import Batch
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
@@ -42,8 +44,9 @@ def test_every_method_is_found_and_says_what_it_is(name):
 def test_titles_are_all_different_and_the_tables_have_all_methods():
     assert len({find_method(name).title for name in NAMES}) == len(NAMES)
     assert set(METHODS) == set(NAMES)
-    for name, (_, has_pca) in METHODS.items():
-        assert find_method(name).uses_pca == has_pca, name
+    for name, row in METHODS.items():
+        cls = find_method(name)
+        assert (cls.uses_pca, cls.own_k) == (row.has_pca, row.own_k), name
 
 
 def test_what_methods_can_do():
@@ -52,11 +55,11 @@ def test_what_methods_can_do():
     def those(attribute):
         return {name for name, cls in found.items() if getattr(cls, attribute)}
 
-    assert those("takes_features") == {"kmeans", "gcd", "gpc", "gpc-literal"}
-    assert those("learns") == set(NAMES) - {"kmeans"}
-    assert those("learns_without_k") == {"gcd"}
-    assert those("finds_k") == {"gcd", "gpc", "gpc-literal"}
-    assert those("pca_by_default") == {"gpc", "gpc-literal"}
+    assert those("takes_features") == {"kmeans", "mixture", "gcd", "pim", "gpc", "gpc-literal"}
+    assert those("learns") == set(NAMES) - {"kmeans", "mixture"}
+    assert those("learns_without_k") == {"gcd", "pim"}
+    assert those("finds_k") == {"mixture", "gcd", "pim", "gpc", "gpc-literal"}
+    assert those("pca_by_default") == {"mixture", "gpc", "gpc-literal"}
     assert {name for name, cls in found.items() if "joint" in cls.variants} == {
         *("rankstats", "dualrank", "gcd")
     }
@@ -208,3 +211,38 @@ def test_every_classifier_refuses_too_small_a_k_before_it_trains(tmp_path, name,
     with pytest.raises(InputError, match="5 known classes"):
         method.fit(few_digits.pixels, few_digits.y)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "joint"),
+    [*((name, False) for name in CLASSIFIERS), ("rankstats", True), ("dualrank", True)],
+)
+def test_the_value_of_the_knob_reaches_what_is_trained(few_digits, tmp_path, name, joint):
+    cls, seen = find_method(name), []
+
+    def stop(self, learner, pixels, codes):
+        seen.append(learner.knob)
+        raise InterruptedError
+
+    options = {"joint": True} if joint else {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BenchMethod, "_train", stop)
+        for value in (None, 0.7):
+            method = cls(7, settings=DIGITS, folder=tmp_path, knob_value=value, **options)
+            with pytest.raises(InterruptedError):
+                method.fit(few_digits.pixels, few_digits.y)
+    assert seen == [cls.knob.value, 0.7]
+
+
+@pytest.mark.parametrize("name", ["rankstats", "uno", "orca", "simgcd"])
+def test_the_knob_changes_the_loss(name, tmp_path):
+    torch.manual_seed(0)
+    learner = find_method(name)(7, settings=DIGITS, folder=tmp_path).learner(5, 7)
+    head, z = learner.head(16), functional.normalize(torch.randn(2, 12, 16), dim=-1)
+    h = head(z.flatten(0, 1)).unflatten(0, (2, 12))
+    batch = Batch(z, h, torch.arange(12) % 6 - 1, torch.zeros(12, dtype=torch.int64), None, 5)
+    losses = []
+    for value in (learner.knob, 3 * learner.knob):
+        learner.knob = value
+        losses.append(learner.loss(batch).item())
+    assert losses[0] != losses[1]

@@ -61,16 +61,51 @@ def test_changes_are_exactly_the_settings_that_differ(name):
 def test_without_changes_there_are_none():
     for source in ("digits", "cub", "cifar10"):
         for name in NAMES:
-            assert make_case(name, source, bench_settings(source)).changes == {}
+            assert make_case(name, source, bench_settings(source, method=name)).changes == {}
     resnet = bench_settings("cifar10", "resnet18")
     assert make_case("gpc", "cifar10", resnet).changes == {}
 
 
 def test_starts_of_k_means_are_a_change_of_gcd_alone():
-    settings = bench_settings("digits")
+    settings = bench_settings("digits", method="gcd")
     assert make_case("gcd", "digits", settings, n_starts=5).changes == {"n_starts": 5}
     assert make_case("gcd", "digits", settings, n_starts=100).changes == {}
-    assert make_case("gpc", "digits", settings, n_starts=5).changes == {}
+    assert make_case("gpc", "digits", bench_settings("digits"), n_starts=5).changes == {}
+
+
+def test_weights_are_averaged_by_gpc_and_by_others_if_asked_for():
+    for name in NAMES:
+        average = bench_settings("cub", method=name).optimiser.weight_average
+        assert average == (0.99 if name in ("mixture", "gpc", "gpc-literal") else 0.0)
+    asked = bench_settings("cub", method="simgcd").with_changes(weight_average=0.99)
+    assert make_case("simgcd", "cub", asked).changes == {"weight_average": 0.99}
+
+
+def test_the_value_of_a_knob_is_a_change_of_methods_that_have_it():
+    for name, changes in (("simgcd", {"entropy_weight": 1.0}), ("kmeans", {})):
+        settings = bench_settings("cub", method=name)
+        assert make_case(name, "cub", settings, knob=1.0).changes == changes
+    assert (
+        make_case("simgcd", "cub", bench_settings("cub", method="simgcd"), knob=2.0).changes == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "k"),
+    [
+        ("gpc", {}, "count"),
+        ("gpc", {"prototypes": "ward"}, "brent"),
+        ("gpc", {"prototypes": "dbscan"}, "own"),
+        ("gpc-literal", {}, "own"),
+        ("mixture", {}, "count"),
+        ("gcd", {}, "brent"),
+        ("gcd", {"joint": True}, "own"),
+        ("uno", {"k": "unknown"}, "brent"),
+        ("uno", {"k": "count"}, "count"),
+    ],
+)
+def test_unknown_is_what_the_method_does_by_itself(name, options, k):
+    assert make_case(name, "cub", bench_settings("cub", method=name), **options).k == k
 
 
 def test_what_the_weights_have_seen():
@@ -90,6 +125,11 @@ def test_what_the_weights_have_seen():
         ("gcd", {"prototypes": "ward"}, "GCD has no variant prototypes='ward'"),
         ("gpc", {"prototypes": "birch"}, "mixture, dbscan, ward, kmeans; got 'birch'"),
         ("k-means", {}, "no method 'k-means'"),
+        ("simgcd", {"k": "guess"}, "k must be one of known, brent, count, own; got 'guess'"),
+        ("simgcd", {"k": "own"}, "SimGCD has no way of its own to find K"),
+        ("simgcd", {"without": "D25"}, "SimGCD has no variant without='D25'"),
+        ("gpc", {"without": "D1"}, "without must be one of D25, D26, D27, D28; got 'D1'"),
+        ("gcd", {"clustering": "ward"}, "clustering must be one of own, mixture; got 'ward'"),
     ],
 )
 def test_variants_that_a_method_has_not_are_refused(name, options, message):

@@ -13,7 +13,8 @@ CASE = Case(
     "gpc",
     "cub",
     seed=2,
-    known_k=True,
+    draw=1,
+    k="known",
     pca=False,
     epochs=30,
     model="resnet18",
@@ -25,6 +26,10 @@ CASE = Case(
     labelled_only="25/25",
     prototypes="ward",
     joint=True,
+    clustering="mixture",
+    without="D25",
+    hidden=True,
+    trial=3,
     changes={"learning_rate": 0.2, "whiten": None},
 )
 RECORD = Record(
@@ -51,6 +56,11 @@ RECORD = Record(
     machine="none",
     versions={"newfound": "0.1.0"},
     date="2024-05-01T12:00:00+00:00",
+    files="0123456789ab",
+    settings={"epochs": 30},
+    commit="c0ffee",
+    clean=True,
+    n_novel_interval=[95.5, 110.25],
     layout="class folders",
     protocol="ours",
 )
@@ -96,7 +106,27 @@ def test_a_line_without_a_field_is_refused(name):
         Record.from_dict(values)
 
 
-@pytest.mark.parametrize("name", ["layout", "protocol"])
+@pytest.mark.parametrize(
+    ("method", "known_k", "k_source", "k"),
+    [
+        ("gpc", True, "given", "known"),
+        ("gpc", False, "mixture", "count"),
+        ("gpc", False, "Brent search on the features before training", "brent"),
+        ("gpc", False, "DBSCAN", "own"),
+        ("gpc-literal", False, "mixture", "own"),
+        ("gcd", False, "Brent search on the finished features", "brent"),
+    ],
+)
+def test_older_lines_say_only_whether_k_was_given(method, known_k, k_source, k):
+    values = RECORD.as_dict() | {"method": method, "k_source": k_source}
+    values["setting"]["known_k"] = known_k
+    for name in ("k", "draw", "clustering", "without", "hidden", "trial"):
+        del values["setting"][name]
+    record = Record.from_dict(values)
+    assert (record.case.k, record.case.draw, record.case.trial) == (k, 0, None)
+
+
+@pytest.mark.parametrize("name", ["layout", "protocol", "files", "commit", "clean"])
 def test_fields_that_came_later_may_be_missing(name):
     values = RECORD.as_dict()
     del values[name]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from newfound.bench import results as results_module
 from newfound.bench.case import Case
 from newfound.bench.record import Record
-from newfound.bench.results import Results, read_records, results_file
+from newfound.bench.results import Results, RowsId, read_records, results_file
 from newfound.errors import DiscoveryWarning, InputError
 
 FACTS = {
@@ -59,7 +59,7 @@ cases = st.builds(
     method=text,
     dataset=text,
     seed=st.integers(),
-    known_k=st.booleans(),
+    k=st.sampled_from(["known", "brent"]),
     k_init=st.none() | st.integers(),
     labelled_only=st.none() | text,
     changes=st.dictionaries(text, st.integers() | text | st.lists(st.integers())),
@@ -110,6 +110,16 @@ def test_a_place_is_a_file_or_a_folder_with_bench_jsonl(tmp_path):
     for place in (tmp_path, tmp_path / "bench.jsonl"):
         assert [record.case.seed for record in read_records(place)] == [1]
     assert [record.case.seed for record in read_records(tmp_path / "other.jsonl")] == [2]
+
+
+def test_a_file_in_place_of_a_folder_is_refused_and_so_is_the_opposite(tmp_path):
+    (tmp_path / "notes.md").write_text("no record")
+    (tmp_path / "folder.jsonl").mkdir()
+    for place in ("notes.md", "notes.md/deeper", "notes.md/a.jsonl"):
+        with pytest.raises(InputError, match=r"notes\.md is a file; expected a folder"):
+            read_records(tmp_path / place)
+    with pytest.raises(InputError, match="is a folder; expected a file"):
+        read_records(tmp_path / "folder.jsonl")
 
 
 def test_a_place_that_is_not_there_has_no_records(tmp_path):
@@ -198,24 +208,34 @@ def test_lines_of_epochs_among_the_records_are_skipped(tmp_path):
 def test_find_knows_a_case_by_all_of_its_fields(tmp_path):
     results = Results(tmp_path / "bench.jsonl")
     case = Case("gpc", "cub", changes={"crop": (0.5, 1.0), "a": 1})
-    record = dataclasses.replace(record_of(), case=case)
-    where = (record.split, record.layout)
+    used = {"epochs": 200, "device": None, "n_components": None}
+    record = dataclasses.replace(record_of(), case=case, files="f11e5", settings=used)
+    rows = RowsId(record.split, record.layout, record.files)
+    where = (rows, used | {"device": "cuda", "n_components": 200})
     assert results.find(case, *where) is None
     results.add(record)
     same = Case("gpc", "cub", changes={"a": 1, "crop": (0.5, 1.0)})
     assert results.find(same, *where) is not None
-    for other in ({"seed": 1}, {"known_k": True}, {"changes": {}}, {"dataset": "cars"}):
+    for other in ({"seed": 1}, {"k": "known"}, {"changes": {}}, {"dataset": "cars"}):
         assert results.find(dataclasses.replace(case, **other), *where) is None
-    assert results.find(same, "another split", record.layout) is None
-    assert results.find(same, record.split, "another layout") is None
+    for name in rows._fields:
+        assert results.find(same, rows._replace(**{name: "another"}), used) is None
+    assert results.find(same, rows, used | {"epochs": 100}) is None
+
+
+def test_a_line_without_settings_is_never_taken_for_a_run(tmp_path):
+    results, record = Results(tmp_path / "bench.jsonl"), record_of()
+    results.add(record)
+    rows = RowsId(record.split, record.layout, record.files)
+    assert results.find(record.case, rows, {"epochs": 200}) is None
 
 
 def test_find_gives_the_newest(tmp_path):
     results = Results(tmp_path / "bench.jsonl")
     results.add(record_of(date="2024-06-01"))
     results.add(record_of(date="2024-05-01"))
-    record = record_of()
-    assert results.find(Case("gpc", "cub"), record.split, record.layout).date == "2024-06-01"
+    rows = RowsId(record_of().split, "official", "")
+    assert results.find(Case("gpc", "cub"), rows, {}).date == "2024-06-01"
 
 
 def test_a_full_disk_is_reported(tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import platform
 from dataclasses import replace
 from importlib.metadata import version
 from statistics import median
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,22 +14,27 @@ import torch
 from safetensors.torch import save_file
 
 import newfound
+from newfound.bench import finding_k, provenance
 from newfound.bench import run as module
 from newfound.bench.case import Case, weights_id
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import NAMES
 from newfound.bench.protocol import bench_settings, make_case
+from newfound.bench.provenance import files_checksum, versions
 from newfound.bench.results import read_records
 from newfound.bench.rivals import brent_search
-from newfound.bench.run import Place, rows_of, run_case, versions
+from newfound.bench.run import Place, rows_of, run_case
 from newfound.bench.run_files import outcome_file, run_folder
 from newfound.bench.splits import make_split
+from newfound.bench.start import start_features
+from newfound.deep import estep, trainer
 from newfound.deep.network.backbone import load_backbone
-from newfound.deep.partition import mixture_space
+from newfound.deep.partition import mixture_for, mixture_space
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
+from newfound.mixture.counting.count import count_categories
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 from newfound.workflows.demo import DIGITS
@@ -38,8 +42,9 @@ from newfound.workflows.demo import DIGITS
 torch.set_num_threads(1)
 pytestmark = pytest.mark.usefixtures("few_pictures")
 
-FINDERS = {"gcd", "gpc", "gpc-literal"}
-TAKE_FEATURES = ["kmeans", "gcd", "gpc", "gpc-literal"]
+FINDERS = {"gcd", "pim", "mixture", "gpc", "gpc-literal"}
+UNTRAINED = ("kmeans", "mixture")
+TAKE_FEATURES = ["kmeans", "mixture", "gcd", "pim", "gpc", "gpc-literal"]
 QUICK = {"epochs": 2, "n_labelled_per_batch": 16, "n_unlabelled_per_batch": 48}
 #: What is not the same when the same run is made twice.
 TIMES = {"seconds": 0.0, "seconds_per_epoch": 0.0, "e_step_share": 0.0, "date": ""}
@@ -69,11 +74,13 @@ class Run(NamedTuple):
 
 
 def place_in(folder):
-    return Place(folder / "data", folder / "work", folder / "results" / "bench.jsonl")
+    results = folder / "results" / "bench.jsonl"
+    return Place(folder / "data", folder / "work", results, commit="c0ffee-dirty")
 
 
 def prepare(name, source="digits", *, changes=None, **options):
-    settings = bench_settings(str(source)).with_changes(**{**QUICK, **(changes or {})})
+    settings = bench_settings(str(source), method=name)
+    settings = settings.with_changes(**{**QUICK, **(changes or {})})
     options = {"n_starts": 3} | options
     return make_case(name, str(source), settings, **options), settings
 
@@ -178,10 +185,11 @@ def test_without_k_a_method_gets_none_or_brents_number(runs, small_set, name):
     record = runs[name].record
     if name in FINDERS:
         assert given.n_components is None
-        brent = "Brent search on the finished features"
-        assert record.k_source == (brent if name == "gcd" else "mixture")
+        brent = {"gcd": "Brent search", "pim": "Brent search with PIM"}
+        source = f"{brent[name]} on the finished features" if name in brent else "mixture"
+        assert record.k_source == source
         return
-    Z = module.start_features(small_set.array, given.settings)
+    Z = start_features(small_set.array, given.settings)
     n_novel = brent_search(Z, make_split(small_set).y, random_state=0)
     assert given.n_components == 5 + n_novel
     assert record.k_source == "Brent search on the features before training"
@@ -190,7 +198,7 @@ def test_without_k_a_method_gets_none_or_brents_number(runs, small_set, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_with_k_a_method_is_given_known_and_novel_together(asked, tmp_path, name):
-    assert asked(name, tmp_path, known_k=True).n_components == 7
+    assert asked(name, tmp_path, k="known").n_components == 7
 
 
 @pytest.mark.parametrize("name", ["rankstats", "dualrank", "gcd"])
@@ -199,14 +207,14 @@ def test_a_joint_method_is_given_k_only_if_it_is_known(asked, tmp_path, name):
     assert given.n_components is None
     assert given.settings.estep.n_components is None
     assert given.method.joint
-    given = asked(name, tmp_path, joint=True, known_k=True)
+    given = asked(name, tmp_path, joint=True, k="known")
     assert given.n_components == 7
     if name != "gcd":  # which has no loop that would split and merge
         assert given.settings.estep.n_components == 7
 
 
 def test_a_joint_method_keeps_a_known_k(tmp_path):
-    record = go("gcd", tmp_path, joint=True, known_k=True)
+    record = go("gcd", tmp_path, joint=True, k="known")
     assert (record.n_components, record.k_source) == (7, "given")
     record = go("gcd", tmp_path, joint=True)
     assert record.k_source == "mixture"
@@ -216,14 +224,14 @@ def test_a_joint_method_keeps_a_known_k(tmp_path):
     ("prototypes", "k"), [("mixture", None), ("dbscan", None), ("ward", 9), ("kmeans", 9)]
 )
 def test_prototypes_that_need_k_get_brents(asked, tmp_path, monkeypatch, prototypes, k):
-    monkeypatch.setattr(module, "brent_search", lambda Z, y, random_state: 4)
+    monkeypatch.setattr(finding_k, "brent_search", lambda Z, y, random_state: 4)
     given = asked("gpc", tmp_path, prototypes=prototypes)
     assert given.n_components == k
     assert given.method.prototypes == prototypes
 
 
 def test_dbscan_finds_its_own_k_also_where_it_is_known(tmp_path):
-    record = go("gpc", tmp_path, prototypes="dbscan", known_k=True, changes={"epochs": 1})
+    record = go("gpc", tmp_path, prototypes="dbscan", k="known", changes={"epochs": 1})
     assert record.k_source == "DBSCAN"
     assert record.n_novel == record.n_components - 5
 
@@ -302,9 +310,10 @@ def test_a_record_says_what_was_run(runs, small_set, name):
     run, split = runs[name], make_split(small_set)
     record = run.record
     assert (record.case.method, record.case.dataset, record.case.seed) == (name, "digits", 0)
-    assert not record.case.known_k
-    assert record.case.pca is (name in ("gpc", "gpc-literal"))
-    assert record.case.epochs == (0 if name == "kmeans" else 2)
+    own = {"gpc": "count", "mixture": "count", "gpc-literal": "own"}
+    assert record.case.k == own.get(name, "brent")
+    assert record.case.pca is (name in ("mixture", "gpc", "gpc-literal"))
+    assert record.case.epochs == (0 if name in UNTRAINED else 2)
     assert (record.case.model, record.case.weights) == (DIGITS.network.model, "random")
     assert record.case.pretraining == "none"
     assert record.split == split.checksum
@@ -313,10 +322,18 @@ def test_a_record_says_what_was_run(runs, small_set, name):
     assert (record.n_known, record.n_novel_true) == (5, 2)
     assert record.n_components == run.given.method.n_components_
     assert record.n_novel == record.n_components - 5
-    checkpoints = {"kmeans": "no training", "gpc-literal": "best on held-out labels"}
+    checkpoints = {
+        "kmeans": "no training",
+        "mixture": "no training",
+        "gpc-literal": "best on held-out labels",
+    }
     assert record.checkpoint == checkpoints.get(name, "last epoch")
     assert record.machine == module.machine()
     assert record.n_novel_of_mixture is None
+    assert record.settings == run.given.method.resolved()
+    assert record.settings["n_directions"] == run.given.settings.estep.n_directions
+    assert record.files == files_checksum(small_set, split)
+    assert (record.commit, record.clean) == ("c0ffee", False)
     assert record.seconds >= 0
     assert "T" in record.date
     assert record.date.endswith("+00:00")
@@ -325,8 +342,9 @@ def test_a_record_says_what_was_run(runs, small_set, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_epochs_are_those_of_the_log(runs, folder, name):
     record = runs[name].record
-    log = run_folder(record.case, folder / "work") / "epochs.jsonl"
-    if name == "kmeans":
+    given = runs[name].given.n_components
+    log = run_folder(record.case, folder / "work", given) / "epochs.jsonl"
+    if name in UNTRAINED:
         assert not log.exists()
         assert (record.seconds_per_epoch, record.e_step_share) == (0, 0)
         assert record.n_novel_by_epoch == []
@@ -350,7 +368,7 @@ def test_versions_are_those_that_are_installed():
 
 
 def test_a_package_that_is_not_there_is_said_so(monkeypatch):
-    monkeypatch.setattr(module, "_PACKAGES", ("no-such-package",))
+    monkeypatch.setattr(provenance, "_PACKAGES", ("no-such-package",))
     assert versions()["no-such-package"] == "not installed"
 
 
@@ -369,7 +387,7 @@ def test_the_outcome_holds_features_and_labels(runs):
 
 @pytest.mark.parametrize("name", ["gcd", "rankstats", "orca"])
 def test_the_mixture_counts_in_the_features_of_others_where_k_is_known(small_set, tmp_path, name):
-    run = run_and_watch(name, tmp_path, known_k=True, changes={"seed": 1})
+    run = run_and_watch(name, tmp_path, k="known", changes={"seed": 1})
     if name == "orca":
         assert run.record.n_novel_of_mixture is None
         return
@@ -379,7 +397,7 @@ def test_the_mixture_counts_in_the_features_of_others_where_k_is_known(small_set
 
 
 def test_epochs_are_compared_only_where_there_is_something_to_compare_them_by(tmp_path):
-    options = {"changes": {"selection": "validation", "epochs": 1}, "known_k": True}
+    options = {"changes": {"selection": "validation", "epochs": 1}, "k": "known"}
     assert go("simgcd", tmp_path, **options).checkpoint == "last epoch"
     assert go("gpc", tmp_path, **options).checkpoint == "best on held-out labels"
 
@@ -392,7 +410,7 @@ def test_epochs_are_compared_only_where_there_is_something_to_compare_them_by(tm
     [({"n_old": 3}, 3, 4), ({"overlap": 2}, 5, 2), ({"labelled_only": "3/2"}, 3, 2)],
 )
 def test_the_variant_of_the_split_is_made(small_set, tmp_path, options, n_known, n_novel):
-    run = run_and_watch("kmeans", tmp_path, known_k=True, **options)
+    run = run_and_watch("kmeans", tmp_path, k="known", **options)
     split, record = make_split(small_set, **options), run.record
     assert record.split == split.checksum != make_split(small_set).checksum
     assert (record.n_known, record.n_novel_true) == (n_known, n_novel)
@@ -409,26 +427,27 @@ def test_k_init_counts_the_novel_ones(asked, tmp_path, k_init, expected):
     assert asked("gpc", tmp_path, k_init=k_init).settings.estep.n_components_init == expected
 
 
-@pytest.mark.parametrize("name", TAKE_FEATURES)
+@pytest.mark.parametrize("name", [name for name in TAKE_FEATURES if name != "pim"])
 @pytest.mark.parametrize("pca", [None, True, False])
 def test_pca_is_the_methods_own_unless_it_is_asked_for(asked, tmp_path, name, pca):
-    given = asked(name, tmp_path, pca=pca, known_k=True)
-    on = name in ("gpc", "gpc-literal") if pca is None else pca
+    given = asked(name, tmp_path, pca=pca, k="known")
+    on = name in ("mixture", "gpc", "gpc-literal") if pca is None else pca
     assert given.settings.estep.pca == ("all" if on else "off")
 
 
 def test_methods_without_principal_directions_have_none(asked, tmp_path):
-    assert asked("simgcd", tmp_path, pca=True, known_k=True).settings.estep.pca == "off"
+    assert asked("simgcd", tmp_path, pca=True, k="known").settings.estep.pca == "off"
     assert prepare("simgcd", pca=True)[0].pca is False
+    assert prepare("pim", pca=True)[0].pca is False
 
 
 def test_all_other_settings_reach_the_method(asked, tmp_path):
     changes = {"seed": 3, "learning_rate": 0.03, "warmup_epochs": 1}
-    given = asked("gpc", tmp_path, changes=changes, known_k=True, n_starts=8)
+    given = asked("gpc", tmp_path, changes=changes, k="known", n_starts=8)
     expected = bench_settings("digits").with_changes(**{**QUICK, **changes}, pca="all")
     assert given.settings == expected
-    assert asked("gcd", tmp_path, known_k=True, n_starts=8).n_starts == 8
-    assert asked("gcd", tmp_path, known_k=True, n_starts=100).n_starts == 100
+    assert asked("gcd", tmp_path, k="known", n_starts=8).n_starts == 8
+    assert asked("gcd", tmp_path, k="known", n_starts=100).n_starts == 100
 
 
 def test_images_are_taken_as_they_are_or_made_smaller(tmp_path, small_set):
@@ -464,7 +483,7 @@ def test_no_path_stands_in_a_record(tmp_path, feature_file):
     backbone = load_backbone(DIGITS.network.model, "random", image_size=12)
     save_file(backbone.network.state_dict(), file)
     changes = {"weights": str(file), "epochs": 1}
-    record = go("gpc", tmp_path, changes=changes, known_k=True)
+    record = go("gpc", tmp_path, changes=changes, k="known")
     assert record.case.weights == weights_id(str(file))
     assert record.case.pretraining == "ImageNet"
     go("kmeans", tmp_path, changes=changes)
@@ -489,7 +508,7 @@ def test_what_the_results_have_is_skipped(runs, folder, monkeypatch):
 
     monkeypatch.setattr(BenchMethod, "fit", fail)
     monkeypatch.setattr(module, "rows_of", fail)
-    monkeypatch.setattr(module, "brent_search", fail)
+    monkeypatch.setattr(finding_k, "brent_search", fail)
     for name in runs:
         assert go(name, folder) is None
     assert (folder / "results" / "bench.jsonl").read_bytes() == before
@@ -502,8 +521,7 @@ def test_a_run_on_other_rows_is_not_taken_for_it(runs, folder, monkeypatch):
     def stop(*arguments, **options):
         raise Stop
 
-    other = SimpleNamespace(checksum="another")
-    monkeypatch.setattr(module, "make_split", lambda dataset, **options: other)
+    monkeypatch.setattr(module, "files_checksum", lambda dataset, split: "another")
     monkeypatch.setattr(module, "rows_of", stop)
     with pytest.raises(Stop):
         go("kmeans", folder)
@@ -532,7 +550,8 @@ def test_a_run_that_was_killed_resumes_to_the_same_record(runs, tmp_path, name):
     listeners = []
 
     def listen(folder, epoch):
-        assert folder == run_folder(runs[name].case, tmp_path / "work")
+        given = runs[name].given.n_components
+        assert folder == run_folder(runs[name].case, tmp_path / "work", given)
         listeners.append(StopAfter(epoch))
         return listeners[-1]
 
@@ -554,7 +573,7 @@ def test_gcd_is_trained_once_whatever_k_is(runs, folder):
         listeners.append(StopAfter())
         return listeners[-1]
 
-    for options in ({"known_k": True}, {"joint": True}, {"n_starts": 2}):
+    for options in ({"k": "known"}, {"joint": True}, {"n_starts": 2}):
         record = go("gcd", folder, listener=listen, **options)
         assert run_folder(record.case, folder) == run_folder(runs["gcd"].case, folder)
     assert [listener.first for listener in listeners] == [2, 2, 2]  # all epochs were there
@@ -574,7 +593,7 @@ def searched(monkeypatch):
         calls.append((Z.shape, random_state))
         return 4
 
-    monkeypatch.setattr(module, "brent_search", search)
+    monkeypatch.setattr(finding_k, "brent_search", search)
     return calls
 
 
@@ -587,7 +606,7 @@ def test_brents_number_is_found_once_and_read_back(asked, searched, tmp_path, mo
     assert values["n_novel"] == 4
     file.write_text(json.dumps(values | {"n_novel": 11}))
     assert asked("uno", tmp_path).n_components == 16
-    assert asked("uno", tmp_path, known_k=True).n_components == 7
+    assert asked("uno", tmp_path, k="known").n_components == 7
     assert len(searched) == 1
 
 
@@ -629,13 +648,122 @@ def test_other_features_of_the_same_rows_are_searched_again(
     assert len(searched) == 3
 
 
+# --- K in three ways
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_method_takes_k_from_the_count_or_from_brent(
+    asked, searched, tmp_path, small_set, name
+):
+    counted = asked(name, tmp_path, k="count").n_components
+    if name in ("mixture", "gpc"):
+        assert counted is None  # they count by themselves
+    else:
+        settings = prepare(name)[1]
+        Z = start_features(small_set.array, settings)
+        count = count_categories(Z, make_split(small_set).y, random_state=0)
+        assert counted == 5 + round(count.n_novel)
+    assert asked(name, tmp_path, k="brent").n_components == (None if name in ("gcd", "pim") else 9)
+
+
+def test_the_record_has_the_interval_of_a_count_and_of_no_other_k(runs, tmp_path):
+    low, high = go("kmeans", tmp_path, k="count").n_novel_interval
+    assert low <= high
+    own = runs["mixture"].given.method.n_novel_interval_
+    assert runs["mixture"].record.n_novel_interval == [round(end, 2) for end in own]
+    assert runs["gcd"].record.n_novel_interval is None
+    assert go("mixture", tmp_path, k="known").n_novel_interval is None
+
+
+def test_a_training_is_shared_where_two_ways_give_the_same_k(tmp_path, monkeypatch):
+    monkeypatch.setattr(finding_k, "brent_search", lambda Z, y, random_state: 2)
+    listeners = []
+
+    def listen(where):
+        listeners.append(StopAfter())
+        return listeners[-1]
+
+    records = [go("simgcd", tmp_path, k=k, listener=listen) for k in ("known", "brent")]
+    assert [listener.first for listener in listeners] == [0, 2]  # all epochs were there
+    assert (records[0].all, records[0].k_source) == (records[1].all, "given")
+
+
+# --- rows that show where the gain is
+
+
+def test_our_mixture_clusters_the_finished_features_of_a_run(runs, folder, small_set):
+    record = go("simgcd", folder, k="brent", clustering="mixture")
+    run = runs["simgcd"]
+    settings = run.given.settings.with_changes(pca="all", n_components=run.record.n_components)
+    mixture = mixture_for(settings.estep, run.features.shape[1], random_state=0)
+    mixture.fit(run.features.astype(np.float32), make_split(small_set).y)
+    with np.load(outcome_file(record.case, folder / "work")) as outcome:
+        np.testing.assert_array_equal(outcome["labels"], mixture.labels_)
+        np.testing.assert_array_equal(outcome["features"], run.features)
+    assert record.checkpoint == "features of the finished run"
+    assert (record.case.epochs, record.n_components) == (2, run.record.n_components)
+    assert record.settings == run.record.settings
+
+
+def test_without_a_run_there_is_nothing_to_cluster(tmp_path):
+    with pytest.raises(InputError, match="Run the same command first without --clustering"):
+        go("simgcd", tmp_path, k="known", clustering="mixture")
+    assert read_records(tmp_path / "results") == []
+
+
+@pytest.mark.parametrize(
+    ("part", "setting"), [("D25", "weight_average"), ("D26", "target_temperature")]
+)
+def test_gpc_without_a_part_that_is_a_setting(asked, tmp_path, part, setting):
+    given = asked("gpc", tmp_path, without=part, k="known")
+    with_it = asked("gpc", tmp_path, k="known")
+    used, plain = given.method.resolved(), with_it.method.resolved()
+    assert {name for name in used if used[name] != plain[name]} == {setting}
+    assert used[setting] == 0
+
+
+@pytest.mark.parametrize(("part", "heeded"), [(None, "both"), ("D27", "end"), ("D28", "training")])
+def test_gpc_without_sizes_in_training_or_at_the_end(tmp_path, monkeypatch, part, heeded):
+    seen = {"training": set(), "end": set()}
+
+    def heed(clusters, labels, sizes, *arguments):
+        seen["training"].add(sizes)
+        return clusters
+
+    def finish(finished, settings):
+        seen["end"].add(finished.sizes)
+        raise Stop
+
+    monkeypatch.setattr(estep, "heed_sizes", heed)
+    monkeypatch.setattr(trainer, "fit_final_mixture", finish)
+    with pytest.raises(Stop):
+        go("gpc", tmp_path, without=part, k="known", changes={"epochs": 1})
+    expected = {name: {"unknown"} if heeded in (name, "both") else {None} for name in seen}
+    assert seen == expected
+
+
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_weights_of_any_method_are_averaged_if_asked_for(tmp_path, monkeypatch, average):
+    decays = []
+
+    def average_of(weights, decay):
+        decays.append(decay)
+        raise Stop
+
+    monkeypatch.setattr("newfound.deep.setup.WeightAverage", average_of)
+    for name in ("simgcd", "gcd", "rankstats"):
+        with pytest.raises(Stop):
+            go(name, tmp_path, k="known", changes={"weight_average": average})
+    assert decays == [average] * 3
+
+
 # --- files of features
 
 
-@pytest.mark.parametrize("known_k", [True, False])
+@pytest.mark.parametrize("k", ["known", "unknown"])
 @pytest.mark.parametrize("name", TAKE_FEATURES)
-def test_features_are_a_data_set(tmp_path, feature_file, small_set, name, known_k):
-    run = run_and_watch(name, tmp_path, feature_file, known_k=known_k)
+def test_features_are_a_data_set(tmp_path, feature_file, small_set, name, k):
+    run = run_and_watch(name, tmp_path, feature_file, k=k)
     record, case = run.record, run.case
     assert (case.dataset, case.epochs, case.model) == ("dino", 0, "")
     assert case.weights == weights_id(str(feature_file))
@@ -645,9 +773,9 @@ def test_features_are_a_data_set(tmp_path, feature_file, small_set, name, known_
     assert (record.n_known, record.n_novel_true) == (5, 2)
     assert record.all > 50
     assert record.n_novel_by_epoch == []
-    if known_k:
+    if k == "known":
         assert (record.n_components, record.k_source) == (7, "given")
-    assert go(name, tmp_path, feature_file, known_k=known_k) is None
+    assert go(name, tmp_path, feature_file, k=k) is None
     assert not run_folder(case, tmp_path / "work").exists()
 
 
@@ -662,9 +790,9 @@ def test_other_methods_refuse_features_before_anything_is_searched(
 
 def test_only_what_matters_to_features_is_a_change(tmp_path, feature_file):
     changes = {"learning_rate": 0.3, "n_directions": 9, "whiten": True, "image_size": 16}
-    record = go("gcd", tmp_path, feature_file, changes=changes, known_k=True, n_starts=2)
+    record = go("gcd", tmp_path, feature_file, changes=changes, k="known", n_starts=2)
     assert record.case.changes == {"n_directions": 9, "whiten": True, "n_starts": 2}
-    record = go("kmeans", tmp_path, feature_file, changes=changes, known_k=True)
+    record = go("kmeans", tmp_path, feature_file, changes=changes, k="known")
     assert record.case.changes == {"n_directions": 9}
 
 
@@ -681,7 +809,7 @@ def test_starts_of_k_means_reach_gcd_on_features(asked, tmp_path, feature_file):
     ],
 )
 def test_prototypes_of_features(tmp_path, feature_file, prototypes, clusterer):
-    run = run_and_watch("gpc", tmp_path, feature_file, known_k=True, prototypes=prototypes)
+    run = run_and_watch("gpc", tmp_path, feature_file, k="known", prototypes=prototypes)
     V, _ = mixture_space(run.given.X, run.given.y, run.given.settings.estep)
     np.testing.assert_array_equal(run.labels, clusterer.fit(V, run.given.y).labels_)
     assert run.record.case.prototypes == prototypes

@@ -13,6 +13,10 @@ from newfound.errors import InputError
 
 #: What finds the prototypes of GPC: our mixture, or a clustering of the paper's Table 7a.
 PrototypeSource = Literal["mixture", "dbscan", "ward", "kmeans"]
+#: Where K comes from: the truth, Brent's search, our count, or the method itself in another way.
+KSource = Literal["known", "brent", "count", "own"]
+#: What clusters the finished features: the method itself, or our mixture.
+Clustering = Literal["own", "mixture"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,11 @@ class Case:
         Ids, as on the command line.
     seed : int
         Seed of the training. The split does not depend on it, as in the field.
-    known_k : bool
-        Whether the method is given the true number of categories.
+    draw : int
+        Seed of the draw of labels; 0 is the field's.
+    k : {"known", "brent", "count", "own"}
+        Where K comes from: the true number of categories, Brent's search, our count, or, for
+        methods that find K in another way (literal GPC, joint training, DBSCAN), the method.
     pca : bool
         Whether features are projected on 128 principal directions. GPC does so throughout
         training, GCD and k-means only before clustering.
@@ -50,6 +57,14 @@ class Case:
         What finds GPC's prototypes (Table 7a).
     joint : bool
         Whether the mixture splits and merges during the training of another method (Table 7b).
+    clustering : {"own", "mixture"}
+        What clusters the finished features: the method itself, or our mixture, after training.
+    without : {"D25", "D26", "D27", "D28"} or None
+        A deviation of `docs/deviations.md` that GPC does without.
+    hidden : bool
+        Whether half of the known classes are hidden, and the run is judged by them (tuning).
+    trial : int or None
+        Number of the tuning trial that this is, or whose values were taken; None: not tuned.
     changes : dict
         Training settings that differ from those of the benchmark.
     """
@@ -57,7 +72,8 @@ class Case:
     method: str
     dataset: str
     seed: int = 0
-    known_k: bool = False
+    draw: int = 0
+    k: KSource = "count"
     pca: bool = True
     epochs: int = 200
     model: str = "vit_base_patch16_224.dino"
@@ -69,6 +85,10 @@ class Case:
     labelled_only: str | None = None
     prototypes: PrototypeSource = "mixture"
     joint: bool = False
+    clustering: Clustering = "own"
+    without: str | None = None
+    hidden: bool = False
+    trial: int | None = None
     changes: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:

@@ -33,7 +33,14 @@ app = Commands(help="Compare methods under one protocol.")
 
 #: Settings without an option: they have an option of another name, or the runner sets them.
 _WITHOUT = frozenset({"seed", "pca", "n_components", "n_components_init", "rehearse"})
-_KNOWN_K = {"known": [True], "unknown": [False], "both": [True, False]}
+_K = {
+    **{k: [k] for k in ("known", "brent", "count", "unknown")},
+    "both": ["known", "unknown"],
+    "all": ["known", "brent", "count"],
+}
+_SETTINGS = frozenset(item.name for item in Settings.options())
+#: Where trials are written by default.
+_TUNING = RESULTS_FOLDER / "tuning.jsonl"
 _DATA = Path("data")
 
 
@@ -53,7 +60,8 @@ def run(
     datasets: options.DatasetNames,
     *,
     seed: options.Seeds = None,
-    k: options.KnownK = "unknown",
+    draw: options.Draw = 0,
+    k: options.KChoice = "unknown",
     pca: options.PCA = None,
     k_init: options.KInit = None,
     overlap: options.Overlap = None,
@@ -61,8 +69,13 @@ def run(
     labelled_only: options.LabelledOnly = None,
     prototypes: options.PrototypesBy = "mixture",
     joint: options.Joint = False,
+    clustering: options.Clustering = "own",
+    without: options.Without = None,
     pretraining: options.Pretraining = None,
     n_starts: options.NStarts = 100,
+    knob: options.KnobValue = None,
+    tuned: options.Tuned = None,
+    commit: options.CommitName = None,
     root: options.DataRoot = _DATA,
     work: options.WorkFolder = RESULTS_FOLDER,
     results: options.ResultsPlace = RESULTS_FOLDER,
@@ -72,6 +85,8 @@ def run(
 ) -> None:
     """Run methods on data sets. Runs that the results already contain are skipped."""
     variant = {
+        "k": k,
+        "draw": draw,
         "pca": pca,
         "k_init": k_init,
         "overlap": overlap,
@@ -79,17 +94,52 @@ def run(
         "labelled_only": labelled_only,
         "prototypes": prototypes,
         "joint": joint,
+        "clustering": clustering,
+        "without": without,
         "pretraining": pretraining,
         "n_starts": n_starts,
+        "knob": knob,
     }
     changes = {name: value for name, value in settings.items() if is_given(context, name)}
     with clear_errors():
         _require("torch", "lightning_fabric")
         from newfound.bench.run import Place
 
-        place = Place(root, work, results, incomplete, download)
+        place = Place(root, work, results, incomplete, download, commit)
+        trials = None if tuned is None else read_records(tuned)
         # the whole list is made first, so that a mistake is reported before hours of training
-        for one in _list_runs(methods, datasets, seed or [0], k, changes, variant):
+        for one in _list_runs(methods, datasets, seed or [0], changes, variant, trials):
+            _run(one, place)
+
+
+@app.command()
+@with_settings(Settings(selection="last", rehearse=False, epochs=30), _WITHOUT)
+def tune(
+    context: typer.Context,
+    methods: options.MethodNames,
+    datasets: options.DatasetNames,
+    *,
+    trials: options.Trials = 6,
+    pretraining: options.Pretraining = None,
+    n_starts: options.NStarts = 100,
+    commit: options.CommitName = None,
+    root: options.DataRoot = _DATA,
+    work: options.WorkFolder = RESULTS_FOLDER,
+    results: options.ResultsPlace = _TUNING,
+    incomplete: options.Incomplete = False,
+    download: options.Download = False,
+    **settings: Any,
+) -> None:
+    """Try a few values of each method's hyper-parameters, judged by hidden known classes."""
+    changes = {name: value for name, value in settings.items() if is_given(context, name)}
+    changes.setdefault("epochs", settings["epochs"])
+    variant = {"pretraining": pretraining, "n_starts": n_starts}
+    with clear_errors():
+        _require("torch", "lightning_fabric")
+        from newfound.bench.run import Place
+
+        place = Place(root, work, results, incomplete, download, commit)
+        for one in _list_trials(methods, datasets, trials, changes, variant):
             _run(one, place)
 
 
@@ -99,6 +149,8 @@ def table(
     style: options.TableStyle = "terminal",
     results: options.ResultsPlace = RESULTS_FOLDER,
     out: options.TableFile = None,
+    epochs: options.TableEpochs = None,
+    draw: options.Draw = 0,
 ) -> None:
     """Print a table of the paper, with the paper's figures and ours side by side."""
     from newfound.bench.tables.rendering import render
@@ -107,7 +159,7 @@ def table(
 
     with clear_errors():
         records = read_records(results)
-        text = render(make_tables(number, records), style)
+        text = render(make_tables(number, records, epochs=epochs, draw=draw), style)
         if not records:
             print(_advice(results), file=sys.stderr)
         if out is None:
@@ -150,23 +202,63 @@ def _list_runs(
     methods: str,
     datasets: str,
     seeds: list[int],
-    k: str,
     changes: dict[str, Any],
     variant: dict[str, Any],
+    trials: list[Record] | None = None,
 ) -> list[_Run]:
     """All runs that the options ask for, with their settings checked."""
-    from newfound.bench.protocol import bench_settings, make_case
+    from newfound.bench.tuning import best_trial
 
-    if k not in _KNOWN_K:
-        raise InputError(f"--k is known, unknown or both; got {k!r}.")
+    k = variant["k"]
+    if k not in _K:
+        raise InputError(f"--k is {', '.join(_K)}; got {k!r}.")
     runs = []
     for source, seed in product(datasets.split(","), seeds):
-        base = bench_settings(source, changes.get("model"))
-        settings = base.with_changes(**changes, seed=seed)
-        for name, known_k in product(_methods_for(methods, source), _KNOWN_K[k]):
-            case = make_case(name, source, settings, known_k=known_k, **variant)
-            runs.append(_Run(case, settings, source))
+        for name in _methods_for(methods, source):
+            best = None if trials is None else best_trial(name, source, changes, trials)
+            values = {} if best is None else best.values
+            if both := sorted(values.keys() & changes.keys()):
+                raise InputError(f"{both[0]} of {name} was tuned; give it or --tuned, not both.")
+            extra = {} if best is None else {"trial": best.number}
+            for one_k in _K[k]:
+                own = {**variant, **extra, "k": one_k}
+                runs.append(_make_run(name, source, {**values, **changes, "seed": seed}, own))
     return runs
+
+
+def _list_trials(
+    methods: str, datasets: str, n_trials: int, changes: dict[str, Any], variant: dict[str, Any]
+) -> list[_Run]:
+    """All trials of the methods that have something to tune."""
+    from newfound.bench.protocol import bench_settings
+    from newfound.bench.tuning import trials_of
+
+    def trials(name: str, source: str) -> list[dict[str, Any]]:
+        return trials_of(name, bench_settings(source, changes.get("model"), method=name))
+
+    return [
+        _make_run(
+            name,
+            source,
+            {**changes, **values},
+            {**variant, "hidden": True, "trial": number, "k": "brent"},
+        )
+        for source in datasets.split(",")
+        for name in _methods_for(methods, source)
+        for number, values in enumerate(trials(name, source)[:n_trials])
+    ]
+
+
+def _make_run(name: str, source: str, values: dict[str, Any], variant: dict[str, Any]) -> _Run:
+    """One run. A value that is no setting is that of the method's own hyper-parameter."""
+    from newfound.bench.protocol import bench_settings, make_case
+
+    knob = find_method(name).knob
+    if knob is not None and knob.name in values and knob.name not in _SETTINGS:
+        values = dict(values)
+        variant = {**variant, "knob": values.pop(knob.name)}
+    settings = bench_settings(source, values.get("model"), method=name).with_changes(**values)
+    return _Run(make_case(name, source, settings, **variant), settings, source)
 
 
 def _methods_for(text: str, source: str) -> list[str]:
@@ -184,12 +276,14 @@ def _run(one: _Run, place: Place) -> None:
     from newfound.bench.run import run_case
 
     case, settings, source = one
-    known = "known" if case.known_k else "unknown"
-    print(f"{case.method} on {source}, seed {case.seed}, K {known} …", flush=True)
+    trial = "" if case.trial is None else f", trial {case.trial}"
+    print(f"{case.method} on {source}, seed {case.seed}, K {case.k}{trial} …", flush=True)
     with show_progress() as progress:
         listener = functools.partial(_listener, progress)
         record = run_case(case, settings, place, source, listener=listener)
     print("  already in the results" if record is None else f"  {_sentence(record)}")
+    if record is not None and not record.commit:
+        print("Note: the commit is not recorded; give it as --commit.", file=sys.stderr)
 
 
 def _listener(progress: Progress, folder: Path) -> Listener:

@@ -7,14 +7,17 @@ rows of a table with "known K"; otherwise it finds K itself, or the runner estim
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from newfound.arrays import Floats, Ints, LabelsLike
+from newfound.bench.case import KSource, weights_id
 from newfound.deep.method import Method
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
@@ -23,6 +26,17 @@ from newfound.errors import InputError
 from newfound.labels import encode_labels
 
 Self = TypeVar("Self", bound="BenchMethod")
+
+
+class Knob(NamedTuple):
+    """A method's own hyper-parameter: its name, its value, and two other values for tuning.
+
+    The name is that of a setting, or one that only this method has.
+    """
+
+    name: str
+    value: float
+    others: tuple[float, float]
 
 
 class BenchMethod(ABC):
@@ -43,6 +57,8 @@ class BenchMethod(ABC):
         Number of starts of semi-supervised k-means, for methods that use it.
     start_file : Path, optional
         File for the features before training, for methods that cluster them.
+    knob_value : float, optional
+        Value of the method's own hyper-parameter, `knob`, if it is not a setting.
 
     Attributes
     ----------
@@ -56,6 +72,8 @@ class BenchMethod(ABC):
         The features that were clustered: those after training, or the given ones.
     history_ : list of Epoch
         One for each epoch; empty without training.
+    n_novel_interval_ : tuple of 2 float, or None
+        90 % interval of K^n, if the method counts.
     """
 
     title: ClassVar[str]
@@ -72,6 +90,14 @@ class BenchMethod(ABC):
     variants: ClassVar[frozenset[str]] = frozenset()
     #: Whether it finds K itself.
     finds_k: bool = False
+    #: How it finds K, or how K is found for it, if nothing else is asked for.
+    own_k: ClassVar[KSource] = "brent"
+    #: Settings that differ from those that all methods share, unless they are given.
+    defaults: ClassVar[Mapping[str, Any]] = {"weight_average": 0.0}
+    #: Id of the method whose training it shares, if it only clusters in another way.
+    trained_as: ClassVar[str] = ""
+    #: Its own hyper-parameter; None if nothing is tuned.
+    knob: ClassVar[Knob | None] = None
 
     labels_: Ints
     n_components_: int
@@ -80,6 +106,7 @@ class BenchMethod(ABC):
     fingerprint: str = ""
     features_: Floats
     history_: list[Epoch]
+    n_novel_interval_: tuple[float, float] | None = None
 
     def __init__(
         self,
@@ -90,13 +117,39 @@ class BenchMethod(ABC):
         listener: Listener | None = None,
         n_starts: int = 100,
         start_file: Path | None = None,
+        knob_value: float | None = None,
     ) -> None:
+        default = 0.0 if self.knob is None else self.knob.value
+        self.knob_value = default if knob_value is None else knob_value
         self.start_file = start_file
         self.n_starts = n_starts
         self.n_components = n_components
         self.settings = settings
         self.folder = folder
         self.listener = listener
+
+    def resolved(self, *, trains: bool = True) -> dict[str, Any]:
+        """All settings that the method uses, and its own hyper-parameters, for a record.
+
+        Parameters
+        ----------
+        trains : bool
+            Whether it has images to train on. Otherwise, or for a method that does not train,
+            settings of the optimiser and of the losses are left out.
+        """
+        settings, values = self.own_settings(), self.own_settings().as_dict()
+        values["weights"] = weights_id(settings.network.weights)  # no path in a record
+        if self.learns_without_k:
+            values["n_starts"] = self.n_starts
+        if not (trains and self.learns):
+            unused = {**asdict(settings.optimiser), **asdict(settings.losses)}
+            return {name: value for name, value in values.items() if name not in unused}
+        own = {} if self.knob is None else {self.knob.name: self.knob_value}
+        return {**own, **values}
+
+    def own_settings(self) -> Settings:
+        """The settings, with the values of this method where they differ."""
+        return self.settings
 
     def fit(self: Self, X: npt.NDArray[Any], y: LabelsLike) -> Self:
         """Learn from images or cluster features.
@@ -131,6 +184,7 @@ class BenchMethod(ABC):
 
     def _train(self, learner: Method, pixels: npt.NDArray[np.uint8], codes: Ints) -> Trained:
         """Run the training loop that all methods share; sets `features_` and `history_`."""
+        learner.averages_weights = True  # offered to all methods; the setting says whether
         trained = train(
             pixels,
             codes,
@@ -154,6 +208,7 @@ class Classifier(BenchMethod):
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
         assert self.n_components is not None
         learner = self.learner(int(codes.max()) + 1, self.n_components)
+        learner.knob = self.knob_value
         trained = self._train(learner, pixels, codes)
         head = trained.network.head.eval()
         device = next(head.parameters()).device
@@ -174,11 +229,18 @@ class ClassifierLearner(Method):
     n_known, n_components : int
         K^l and K; the first K^l outputs are the known classes.
 
+    Attributes
+    ----------
+    knob : float
+        Value of the method's own hyper-parameter.
+
     Raises
     ------
     InputError
         If K is less than K^l.
     """
+
+    knob: float
 
     def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
         super().__init__(settings)

@@ -22,10 +22,13 @@ DatasetNames = Annotated[
     str,
     typer.Argument(
         help="One or more of cifar10, cifar100, imagenet100, cub, cars, aircraft, herbarium, "
-        "tiny-imagenet, digits, or an .npz file of features; separated by commas."
+        "tiny-imagenet, digits, one of the long tails cifar100-lt, cub-lt, cars-lt, "
+        "tiny-imagenet-lt, digits-lt, or an .npz file of features; separated by commas."
     ),
 ]
-TableNumber = Annotated[str, typer.Argument(help="Number of the table in the paper, such as 3.")]
+TableNumber = Annotated[
+    str, typer.Argument(help="Number of the table in the paper, such as 3; lt: long tails.")
+]
 FigureName = Annotated[
     str, typer.Argument(help="tsne, prototypes, variance, directions or k (K^n over epochs).")
 ]
@@ -41,13 +44,35 @@ Seeds = Annotated[
         help="Seed. Repeat the option for several seeds.", show_default="0", metavar="<int>"
     ),
 ]
-KnownK = Annotated[
+KChoice = Annotated[
     str,
     typer.Option(
-        help="Whether the method is told the true number of categories K: known (it is), unknown "
-        "(it is not), or both (one run of each)."
+        help="Where the number of categories K comes from: known (the truth), brent (Brent's "
+        "search), count (our count), unknown (what the method does by itself), both (known and "
+        "unknown) or all (known, brent and count)."
     ),
 ]
+Draw = Annotated[int, typer.Option(help="Seed of the draw of labels; 0 is the field's.", min=0)]
+Clustering = Annotated[
+    str,
+    typer.Option(
+        help="own, or mixture: cluster the finished features of a run in --work with our mixture."
+    ),
+]
+Without = Annotated[
+    str | None, typer.Option(help="Run GPC without one of its deviations: D25, D26, D27 or D28.")
+]
+KnobValue = Annotated[
+    float | None,
+    typer.Option("--knob", help="Value of the method's own hyper-parameter (docs/benchmark.md)."),
+]
+Tuned = Annotated[
+    Path | None,
+    typer.Option(
+        help="Results of `bench tune`: run each method with the values of its best trial."
+    ),
+]
+Trials = Annotated[int, typer.Option(help="Number of trials for each method.", min=1)]
 PCA = Annotated[
     bool | None,
     typer.Option(
@@ -84,6 +109,13 @@ NStarts = Annotated[int, typer.Option(help="Number of starts of GCD's k-means.")
 
 # --- folders and files
 
+CommitName = Annotated[
+    str | None,
+    typer.Option(
+        help="Commit of the code, for the records, where there is no repository; with -dirty at "
+        "its end if files were changed. The environment variable NEWFOUND_COMMIT does the same."
+    ),
+]
 DataRoot = Annotated[Path, typer.Option(help="Folder of the data sets.")]
 WorkFolder = Annotated[Path, typer.Option(help="Folder of checkpoints, features and clusters.")]
 ResultsPlace = Annotated[
@@ -100,6 +132,15 @@ TableFile = Annotated[
     Path | None, typer.Option(help="File to write the table to, instead of the screen.")
 ]
 FigureFile = Annotated[Path, typer.Option(help="File to write: .png, .svg or .pdf.")]
+
+TableEpochs = Annotated[
+    int | None,
+    typer.Option(
+        help="Show runs of this many epochs only.",
+        show_default="the budget that fills most cells",
+        min=1,
+    ),
+]
 
 # --- looks of a table, runs of a figure
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from newfound.bench.case import Case
+from newfound.bench.case import Case, KSource
 from newfound.errors import InputError
 
 
@@ -19,6 +19,16 @@ class Record:
         What was run.
     split : str
         Checksum of labels and true classes.
+    files : str
+        Checksum of the content of the images, or features, and their labels; "" in older lines.
+    settings : dict
+        All settings of the training, and the method's own; empty in older lines.
+    commit : str
+        The commit of newfound that ran; "" if it is not known.
+    clean : bool or None
+        Whether the code was exactly that commit; None if that is not known.
+    n_novel_interval : list of 2 float, or None
+        90 % interval of K^n, where it was counted.
     layout : str
         How the data set was stored on disk, which decides the order of its rows: "official",
         "class folders" or "features".
@@ -78,6 +88,11 @@ class Record:
     versions: dict[str, str]
     date: str
     # older lines do not have the following fields
+    files: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    commit: str = ""
+    clean: bool | None = None
+    n_novel_interval: list[float] | None = None
     layout: str = "official"
     protocol: str = "transductive on the training split, one match over all unlabelled images"
 
@@ -100,9 +115,23 @@ class Record:
         """
         values = dict(values)
         try:
-            case = Case(values.pop("method"), values.pop("dataset"), **values.pop("setting"))
+            method, dataset, setting = (values.pop(n) for n in ("method", "dataset", "setting"))
+            if "known_k" in setting:
+                setting = {n: value for n, value in setting.items() if n != "known_k"} | {
+                    "k": _older_k(setting["known_k"], method, values["k_source"])
+                }
+            case = Case(method, dataset, **setting)
             return cls(case=case, **values)
         except (KeyError, TypeError) as error:
             raise InputError(
                 f"This is not a line of a results file of the benchmark: {error}."
             ) from error
+
+
+def _older_k(known_k: bool, method: str, k_source: str) -> KSource:
+    """Where K came from in a line that only says whether it was given."""
+    if known_k:
+        return "known"
+    if k_source.startswith("Brent"):
+        return "brent"
+    return "count" if (method, k_source) == ("gpc", "mixture") else "own"

@@ -15,10 +15,11 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from newfound.bench.case import Case, case_key
 from newfound.bench.record import Record
+from newfound.deep.settings import HARDWARE
 from newfound.errors import DiscoveryWarning, InputError
 from newfound.files import disk_errors
 
@@ -33,6 +34,10 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "int": (int,),
     "float": (int, float),
     "int | None": (int, type(None)),
+    "bool | None": (bool, type(None)),
+    "KSource": (str,),
+    "Clustering": (str,),
+    "list[float] | None": (list, type(None)),
     "str | None": (str, type(None)),
     "PrototypeSource": (str,),
     "Case": (Case,),
@@ -52,9 +57,40 @@ def results_file(place: Path) -> Path:
     place : Path
         A ``.jsonl`` file, or a folder, whose ``bench.jsonl`` is meant. Neither needs to exist. A
         folder may hold other logs beside it, which are not read.
+
+    Raises
+    ------
+    InputError
+        If there is a file where a folder is expected, or a folder where a file is.
     """
     place = Path(place)
-    return place if place.suffix == ".jsonl" else place / RESULTS_NAME
+    is_file = place.suffix == ".jsonl"
+    if is_file and place.is_dir():
+        raise InputError(f"{place} is a folder; expected a file, because its name ends in .jsonl.")
+    for folder in (place, *place.parents) if not is_file else place.parents:
+        if folder.is_file():
+            raise InputError(f"{folder} is a file; expected a folder, or a .jsonl file.")
+    return place if is_file else place / RESULTS_NAME
+
+
+class RowsId(NamedTuple):
+    """Which rows a run has: checksum of classes and labels, order of rows, checksum of files."""
+
+    split: str
+    layout: str
+    files: str
+
+
+def deciding(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings that can change a result, without K, which is the case's.
+
+    Parameters
+    ----------
+    settings : dict
+        All settings, as in a record.
+    """
+    left_out = HARDWARE | {"n_components"}
+    return {name: value for name, value in settings.items() if name not in left_out}
 
 
 class Results:
@@ -73,26 +109,31 @@ class Results:
         """All records of the file."""
         return read_records(self.file)
 
-    def find(self, case: Case, split: str, layout: str) -> Record | None:
+    def find(self, case: Case, rows: RowsId, settings: dict[str, Any]) -> Record | None:
         """The record of a case, if it was run before.
 
         Parameters
         ----------
         case : Case
             What would be run.
-        split, layout : str
-            Checksum of the split, and how the data set is stored: together, which rows.
+        rows : RowsId
+            Which rows it would have.
+        settings : dict
+            All settings that it would have. A line without settings is never a match: nobody
+            knows what was run.
 
         Returns
         -------
         Record or None
             The newest record of exactly this case.
         """
+        wanted = deciding(settings)
         found = [
             record
             for record in self.read()
             if case_key(record.case) == case_key(case)
-            and (record.split, record.layout) == (split, layout)
+            and RowsId(record.split, record.layout, record.files) == rows
+            and deciding(record.settings) == wanted
         ]
         return max(found, key=lambda record: record.date, default=None)
 

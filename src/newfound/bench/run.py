@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -16,33 +14,30 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from newfound._version import __version__
 from newfound.bench.case import Case
 from newfound.bench.datasets import DataSet, load_dataset
 from newfound.bench.datasets.feature_file import is_feature_file
+from newfound.bench.finding_k import FoundK, find_k
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import find_method
-from newfound.bench.protocol import without_training
+from newfound.bench.methods.frozen_mixture import FrozenMixture
+from newfound.bench.protocol import own_k, without_training
+from newfound.bench.provenance import code_commit, files_checksum, machine, versions
 from newfound.bench.record import Record
-from newfound.bench.results import Results
-from newfound.bench.rivals import brent_search
+from newfound.bench.results import Results, RowsId
 from newfound.bench.run_files import outcome_file, run_folder, start_file
-from newfound.bench.splits import Split, make_split
-from newfound.bench.start import start_features
+from newfound.bench.splits import Split, hide_known, make_split
 from newfound.deep.gpc import stored_size
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
-from newfound.errors import DiscoveryWarning
-from newfound.files import read_json, whole_file, write_json
+from newfound.errors import DiscoveryWarning, InputError
+from newfound.files import whole_file
 from newfound.metrics import discovery_scores
 from newfound.mixture.estimator import SplitMergeMixture
-from newfound.result.record import installed_versions
 
 #: Methods in whose finished features the mixture counts novel categories, for Table 8.
 COUNTED = frozenset({"rankstats", "dualrank", "gcd"})
-_PACKAGES = ("numpy", "scikit-learn", "torch", "timm")
 
 
 @dataclass(frozen=True)
@@ -63,6 +58,8 @@ class Place:
         Whether to accept a data set with missing images.
     download : bool
         Whether to download a data set that is missing.
+    commit : str or None
+        The commit of the code, where there is no repository; see `code_commit`.
     """
 
     root: Path
@@ -70,6 +67,7 @@ class Place:
     results: Path
     incomplete: bool = False
     download: bool = False
+    commit: str | None = None
 
 
 def run_case(
@@ -102,33 +100,51 @@ def run_case(
     """
     case = without_training(case, source) if is_feature_file(source) else case
     results = Results(place.results)
+    commit, clean = code_commit(place.commit)
     dataset = load_dataset(source, place.root, incomplete=place.incomplete, download=place.download)
-    split = make_split(
-        dataset, n_old=case.n_old, overlap=case.overlap, labelled_only=case.labelled_only
-    )
-    if results.find(case, split.checksum, dataset.layout) is not None:
+    split = _split_of(case, dataset)
+    rows = RowsId(split.checksum, dataset.layout, files_checksum(dataset, split))
+    method = _prepare(case, settings, split, place.work)
+    trains = not dataset.has_features
+    if results.find(case, rows, method.resolved(trains=trains)) is not None:
         return None
     X = rows_of(dataset, split, settings, place.work)
-    folder = run_folder(case, place.work)
-    # the duration includes epochs that were trained earlier, by an interrupted run or by another
-    # case with the same training
-    started = time.perf_counter() - _seconds_of(folder)
-    method, k_source = _prepare(case, settings, split, X, place.work, folder)
-    method.fingerprint = f"{split.checksum} {dataset.layout}"
+    found = _find_k(method, case, split, X)
+    method = _prepare(case, settings, split, place.work, found.n_components)
+    method.fingerprint = f"{rows.split} {rows.layout} {rows.files}"
     # a training that depends on K must not resume one with another K
     if not method.learns_without_k:
         method.fingerprint += f" {method.n_components}"
-    if listener is not None:
-        method.listener = listener(folder)
-    method.fit(X, split.y)
-    seconds = time.perf_counter() - started
-    record = _record(case, split, method, k_source or method.k_source_, seconds)
-    record = replace(record, layout=dataset.layout)
+    if listener is not None and case.clustering == "own":
+        method.listener = listener(method.folder)
+    # the duration includes epochs that were trained earlier, by an interrupted run or by another
+    # case with the same training
+    started = time.perf_counter() - _seconds_of(method.folder)
+    resolved = method.resolved(trains=trains)
+    if case.clustering == "mixture":
+        method = _recluster(case, method, split, place.work)
+    else:
+        method.fit(X, split.y)
+    record = _record(case, split, method, found, time.perf_counter() - started)
+    record = replace(record, settings=resolved, commit=commit, clean=clean)
+    record = replace(record, layout=rows.layout, files=rows.files)
     with whole_file(outcome_file(case, place.work)) as file:
         # half precision is enough for figures and halves the file
         np.savez(file, features=method.features_.astype(np.float16), labels=method.labels_)
     results.add(record)
     return record
+
+
+def _split_of(case: Case, dataset: DataSet) -> Split:
+    """The labels of a case; for tuning, with half of the known classes hidden."""
+    split = make_split(
+        dataset,
+        n_old=case.n_old,
+        overlap=case.overlap,
+        labelled_only=case.labelled_only,
+        draw=case.draw,
+    )
+    return hide_known(split) if case.hidden else split
 
 
 def _seconds_of(folder: Path) -> float:
@@ -171,50 +187,57 @@ def rows_of(dataset: DataSet, split: Split, settings: Settings, work: Path) -> n
 
 
 def _prepare(
-    case: Case, settings: Settings, split: Split, X: npt.NDArray[Any], work: Path, folder: Path
-) -> tuple[BenchMethod, str | None]:
-    """The method with its K, and the source of K where the runner found it."""
+    case: Case, settings: Settings, split: Split, work: Path, n_components: int | None = None
+) -> BenchMethod:
+    """The method with all its settings, and its K where it is given."""
     cls = find_method(case.method)
     # a case counts novel categories only, the settings count all
     init = None if case.k_init is None else split.n_known + case.k_init
     settings = settings.with_changes(pca="all" if case.pca else "off", n_components_init=init)
     start = start_file(case.dataset, split, settings, work)
+    folder = run_folder(case, work, n_components)
     options: dict[str, Any] = {"settings": settings, "folder": folder, "start_file": start}
     if case.prototypes != "mixture":
         options["prototypes"] = case.prototypes
     if case.joint:
         options["joint"] = True
+    if case.without is not None:
+        options["without"] = case.without
     if "n_starts" in case.changes:
         options["n_starts"] = case.changes["n_starts"]
-    if case.known_k:
-        return cls(split.n_known + split.n_novel, **options), None
-    method = cls(**options)
-    if not method.finds_k:
-        n_components = split.n_known + _search(X, split, settings, start)
-        return cls(n_components, **options), "Brent search on the features before training"
-    return method, None
+    if cls.knob is not None and cls.knob.name in case.changes:
+        options["knob_value"] = case.changes[cls.knob.name]
+    return cls(n_components, **options)
 
 
-def _search(X: npt.NDArray[Any], split: Split, settings: Settings, start: Path) -> int:
-    """K^n by Brent's search on the features before training, kept in a file for other methods."""
-    if X.ndim == 2:
-        # other features of the same rows have the same split, so the file name also contains a
-        # hash of the features
-        content = hashlib.sha256(np.ascontiguousarray(X).data).hexdigest()[:12]
-        start = start.with_name(f"start-{content}-{split.checksum}-{settings.run.seed}.npy")
-    file = start.with_name(start.name.replace("start-", "brent-")).with_suffix(".json")
-    if file.exists():
-        return int(read_json(file)["n_novel"])
-    Z = X if X.ndim == 2 else start_features(X, settings, start)
-    n_novel = brent_search(Z, split.y, random_state=settings.run.seed)
-    write_json(file, {"n_novel": n_novel})
-    return n_novel
+def _find_k(method: BenchMethod, case: Case, split: Split, X: npt.NDArray[Any]) -> FoundK:
+    """K for the method; none if it finds K itself in the way that the case asks for."""
+    if method.finds_k and (case.k, case.clustering, case.hidden) == (own_k(case), "own", False):
+        return FoundK(None)
+    assert method.start_file is not None
+    return find_k(case, split, X, method.settings, method.start_file)
 
 
-def _record(case: Case, split: Split, method: BenchMethod, k_source: str, seconds: float) -> Record:
-    free = split.is_unlabelled
+def _recluster(case: Case, method: BenchMethod, split: Split, work: Path) -> BenchMethod:
+    """Our mixture on the finished features of a run that was made before."""
+    file = outcome_file(replace(case, clustering="own"), work)
+    if not file.is_file():
+        raise InputError(
+            f"--clustering mixture clusters the finished features of a run that is in the work "
+            f"folder {work}, but {file.name} is not there. Run the same command first without "
+            "--clustering mixture."
+        )
+    mixture = FrozenMixture(method.n_components, settings=method.settings, folder=work)
+    mixture.settings = mixture.settings.with_changes(pca="all")
+    with np.load(file, allow_pickle=False) as outcome:
+        return mixture.fit(outcome["features"].astype(np.float32), split.y)
+
+
+def _record(case: Case, split: Split, method: BenchMethod, found: FoundK, seconds: float) -> Record:
+    free = split.is_scored
     scores = discovery_scores(split.truth[free], method.labels_[free], split.known)
     times = [epoch.seconds for epoch in method.history_]
+    interval = found.interval if found.n_components else method.n_novel_interval_
     return Record(
         case=case,
         split=split.checksum,
@@ -224,8 +247,8 @@ def _record(case: Case, split: Split, method: BenchMethod, k_source: str, second
         n_novel_true=split.n_novel,
         n_components=method.n_components_,
         n_novel=method.n_components_ - split.n_known,
-        k_source=k_source,
-        checkpoint=_checkpoint(method),
+        k_source=found.source or method.k_source_,
+        checkpoint=_checkpoint(case, method),
         all=round(100 * scores.all, 2),
         old=round(100 * scores.old, 2),
         new=round(100 * scores.new, 2),
@@ -233,6 +256,7 @@ def _record(case: Case, split: Split, method: BenchMethod, k_source: str, second
         ari=round(scores.ari, 4),
         n_novel_of_mixture=_count_features(case, split, method),
         n_novel_by_epoch=_by_epoch(method.history_),
+        n_novel_interval=None if interval is None else [round(end, 2) for end in interval],
         seconds=round(seconds, 1),
         seconds_per_epoch=round(median(times), 3) if times else 0.0,
         e_step_share=_e_step_share(method.history_),
@@ -242,7 +266,9 @@ def _record(case: Case, split: Split, method: BenchMethod, k_source: str, second
     )
 
 
-def _checkpoint(method: BenchMethod) -> str:
+def _checkpoint(case: Case, method: BenchMethod) -> str:
+    if case.clustering == "mixture":
+        return "features of the finished run"
     if not method.history_:
         return "no training"
     # without an E-step no epoch can be scored on held-out labels, so the last one is kept
@@ -252,7 +278,7 @@ def _checkpoint(method: BenchMethod) -> str:
 
 def _count_features(case: Case, split: Split, method: BenchMethod) -> int | None:
     """K^n that our mixture finds in the finished features of another method (Table 8)."""
-    if case.method not in COUNTED or case.joint or not case.known_k:
+    if case.method not in COUNTED or case.clustering != "own" or case.joint or case.k != "known":
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscoveryWarning)
@@ -267,15 +293,3 @@ def _by_epoch(history: list[Epoch]) -> list[int]:
 def _e_step_share(history: list[Epoch]) -> float:
     total = sum(epoch.seconds for epoch in history)
     return round(sum(epoch.e_step_seconds for epoch in history) / total, 3) if total else 0.0
-
-
-def machine() -> str:
-    """Name of the GPU or processor."""
-    if torch.cuda.is_available():
-        return str(torch.cuda.get_device_name())
-    return f"{platform.machine()} CPU"
-
-
-def versions() -> dict[str, str]:
-    """Versions of the packages that a result depends on."""
-    return {"newfound": __version__, **installed_versions(_PACKAGES)}

@@ -18,7 +18,7 @@ from newfound.bench.splits import Split
 from newfound.deep.settings import Settings
 
 
-def run_folder(case: Case, work: Path) -> Path:
+def run_folder(case: Case, work: Path, n_components: int | None = None) -> Path:
     """Folder of the training of a case. Cases that differ only in later steps share it.
 
     Parameters
@@ -27,12 +27,18 @@ def run_folder(case: Case, work: Path) -> Path:
         What is run.
     work : Path
         Folder of all runs.
+    n_components : int, optional
+        K, if the method is given it. Where it comes from does not matter to the training.
     """
     if find_method(case.method).learns_without_k:
         # K, PCA, mixture and k-means come after such a training, so they share its checkpoints
         changes = {name: value for name, value in case.changes.items() if name != "n_starts"}
-        case = replace(case, known_k=False, pca=False, joint=False, changes=changes)
-    return work / f"{case.method}-{_digest(case.as_dict())}"
+        case, n_components = replace(case, pca=False, joint=False, changes=changes), None
+    method = find_method(case.method).trained_as or case.method
+    values = {**case.as_dict(), "method": method, "k": n_components}
+    # how values were chosen does not matter to the training either
+    values.pop("trial")
+    return work / f"{method}-{_digest(values)}"
 
 
 def outcome_file(case: Case, work: Path) -> Path:

@@ -19,6 +19,8 @@ from newfound.errors import InputError
 
 #: Share of the rows of Old classes that are labelled in the field.
 _SHARE = 0.5
+#: In place of the class of a row of a novel class, where it must not be known.
+WITHHELD = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +38,30 @@ class Split:
     known : tuple of int
         The Old classes, from which labels are drawn, in ascending order. A small class may end up
         without a labelled row; it is Old all the same, as in the field.
+    shown : ndarray of int64, shape (n,), or None
+        The labels before known classes were hidden (`hide_known`); None: none were.
     """
 
     rows: Ints
     y: Ints
     truth: Ints
     known: tuple[int, ...]
+    shown: Ints | None = None
 
     @property
     def is_unlabelled(self) -> Bools:
         """Which rows are unlabelled (D^u), shape (n,)."""
         return self.y == -1
+
+    @property
+    def is_scored(self) -> Bools:
+        """Which rows are scored, shape (n,): the unlabelled ones whose class is not withheld."""
+        return self.is_unlabelled & (self.truth != WITHHELD)
+
+    @property
+    def all_labels(self) -> Ints:
+        """All labels that the data set gives, also those that are hidden for a while."""
+        return self.y if self.shown is None else self.shown
 
     @property
     def n_labelled(self) -> int:
@@ -65,8 +80,8 @@ class Split:
 
     @property
     def n_novel(self) -> int:
-        """K^n, the number of classes that occur in D^u and are not known."""
-        return len(np.setdiff1d(self.truth[self.is_unlabelled], self.known))
+        """K^n, the number of classes of scored rows that are not known."""
+        return len(np.setdiff1d(self.truth[self.is_scored], self.known))
 
     @property
     def checksum(self) -> str:
@@ -87,6 +102,7 @@ def make_split(
     overlap: int | None = None,
     labelled_only: str | None = None,
     label_share: float = _SHARE,
+    draw: int = 0,
 ) -> Split:
     """Hide labels. Without options this is exactly the field's split.
 
@@ -111,6 +127,8 @@ def make_split(
     label_share : float
         Share of the rows of known classes that are labelled, more than 0 and at most 1. With
         `labelled_only` it applies to the second draw; the first is the field's half.
+    draw : int
+        Seed of the draw of labels; 0 is the field's.
 
     Returns
     -------
@@ -130,17 +148,44 @@ def make_split(
                 f"labelled_only={labelled_only!r} already says which classes are known. Give it "
                 "without n_old and overlap."
             )
-        return _labelled_only(dataset, labelled_only, label_share)
+        return _labelled_only(dataset, labelled_only, label_share, draw)
     known = dataset.known if n_old is None else _first_known(dataset, n_old)
     rows = np.arange(len(dataset), dtype=np.int64)
-    split = _draw(dataset.truth, rows, known, label_share)
+    split = _draw(dataset.truth, rows, known, label_share, draw)
     # other known classes or shares have other sizes than the field's
     if n_old is None and label_share == _SHARE:
         _check_sizes(dataset, split)
     return split if overlap is None else _with_overlap(split, overlap)
 
 
-def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float) -> Split:
+def hide_known(split: Split) -> Split:
+    """The same rows, where half of the known classes play novel: for tuning.
+
+    The classes are drawn with seed 0; of an odd number, the smaller half is hidden. Their rows
+    lose all labels. The true class of every row that is not of a known class is withheld, before
+    anything else is done, so that nothing in a run that is judged by this split can depend on it.
+
+    Parameters
+    ----------
+    split : Split
+        With the known classes of the benchmark.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than two known classes.
+    """
+    if split.n_known < 2:
+        raise InputError(f"Tuning hides half of the known classes; there is {split.n_known}.")
+    truth = np.where(np.isin(split.truth, split.known), split.truth, WITHHELD)
+    order = np.random.RandomState(0).permutation(split.known)
+    hidden = order[: split.n_known // 2]
+    y = np.where(np.isin(split.y, hidden), -1, split.y)
+    visible = tuple(sorted(int(known) for known in order[len(hidden) :]))
+    return Split(split.rows, y, truth, visible, shown=split.y)
+
+
+def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float, seed: int = 0) -> Split:
     """One draw from the rows of all known classes together, as in the field's code."""
     old = np.flatnonzero(np.isin(truth[rows], known))
     n = int(share * len(old))
@@ -150,7 +195,7 @@ def _draw(truth: Ints, rows: Ints, known: tuple[int, ...], share: float) -> Spli
             "than one row. Give a larger label_share, or more data."
         )
     # exactly the call of the field's code: any other draw would be another benchmark
-    chosen = old[np.random.RandomState(0).choice(len(old), n, replace=False)]
+    chosen = old[np.random.RandomState(seed).choice(len(old), n, replace=False)]
     y = np.full(len(rows), -1, dtype=np.int64)
     y[chosen] = truth[rows][chosen]
     return Split(rows, y, truth[rows], known)
@@ -176,7 +221,7 @@ def _with_overlap(split: Split, overlap: int) -> Split:
     return Split(split.rows[kept], split.y[kept], split.truth[kept], split.known)
 
 
-def _labelled_only(dataset: DataSet, text: str, share: float) -> Split:
+def _labelled_only(dataset: DataSet, text: str, share: float, draw: int) -> Split:
     """A smaller problem of the same kind, made from the rows that the field labels."""
     match = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
     n_known, n_novel = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -187,9 +232,9 @@ def _labelled_only(dataset: DataSet, text: str, share: float) -> Split:
             f"{dataset.name}."
         )
     # two draws: first the rows that the field labels, then a share of them
-    given = make_split(dataset)
+    given = make_split(dataset, draw=draw)
     takes_part = np.isin(given.y, dataset.known[: n_known + n_novel])
-    return _draw(dataset.truth, given.rows[takes_part], dataset.known[:n_known], share)
+    return _draw(dataset.truth, given.rows[takes_part], dataset.known[:n_known], share, draw)
 
 
 def _check_sizes(dataset: DataSet, split: Split) -> None:

@@ -192,9 +192,9 @@ class EStep:
         if count is None and moves:
             count = self._count_now(X, seed)
         clusters = self._method.partition(X, codes, labels, moves=moves, seed=seed, count=count)
-        clusters = heed_sizes(
-            clusters, self.labels, self.sizes_to_heed(state), self._n_novel_rows(state), z.device
-        )
+        sizes = self.sizes_to_heed(state) if self._method.sizes_in_training else None
+        n_novel_rows = self._n_novel_rows(state)
+        clusters = heed_sizes(clusters, self.labels, sizes, n_novel_rows, z.device)
         temperature = self._settings.losses.prototype_temperature
         prototypes = prototypes_from(z, codes, clusters, reduced, settings, temperature)
         return FoundComponents(

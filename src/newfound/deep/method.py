@@ -68,12 +68,16 @@ class Method(ABC):
         Whether the E-step and the result use the running mean of the weights.
     expects_sizes : bool
         Whether the E-step heeds expected sizes, unless the setting ``sizes`` is "none".
+    sizes_in_training, sizes_at_end : bool
+        Whether it does so during training (D27), and in the final mixture (D28).
     """
 
     uses_prototypes: bool = False
     ends_with_mixture: bool = True
     averages_weights: bool = False
     expects_sizes: bool = False
+    sizes_in_training: bool = True
+    sizes_at_end: bool = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

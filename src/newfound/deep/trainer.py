@@ -215,7 +215,7 @@ class _Loop:
         if fabric.is_global_zero and self.method.ends_with_mixture:
             labels = state.labels
             assert labels is not None  # an E-step came before
-            sizes = self.e_step.sizes_to_heed(state)
+            sizes = self.e_step.sizes_to_heed(state) if self.method.sizes_at_end else None
             finished = Finished(Z, self.labels.y, labels, state.count, sizes)
             mixture = fit_final_mixture(finished, self.settings)
             if can_rehearse(mixture, self.settings):

@@ -18,7 +18,7 @@ from newfound.workflows.demo import DIGITS
 torch.set_num_threads(1)
 
 N_KNOWN = 5
-SETTINGS = DIGITS.with_changes(epochs=15, rehearse=False, pca="off")
+SETTINGS = DIGITS.with_changes(epochs=15, rehearse=False, pca="off", weight_average=0.0)
 
 
 def fit(digits, folder, n_components=None, *, joint=False, **changes):
@@ -115,6 +115,7 @@ def test_without_k_brent_finds_it_in_the_finished_features(seven_digits, learnt,
 def test_the_training_is_that_of_the_authors(few_digits, tmp_path):
     """InfoNCE at τ = 1 and SupCon at 0.07, behind a head, in the common loop."""
     settings = SETTINGS.with_changes(epochs=1)
+    assert settings.optimiser.weight_average == 0  # as GCD has it by default
     method = fit(few_digits, tmp_path / "a", 7, epochs=1)
     contrast = Contrast(settings.with_changes(contrastive_temperature=1.0))
     expected = train(few_digits.pixels, few_digits.y, settings, tmp_path / "b", method=contrast)

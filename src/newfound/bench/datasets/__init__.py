@@ -21,13 +21,14 @@ from newfound.bench.datasets.dataset import DataSet, Progress
 from newfound.bench.datasets.download import fetch_archive
 from newfound.bench.datasets.feature_file import load_feature_file
 from newfound.bench.datasets.listing import Listing
+from newfound.bench.datasets.long_tail import LONG_TAILS, base_of, cut_long_tail
 from newfound.bench.datasets.sources import SOURCES, Source, find_listing, looked_for
 from newfound.errors import InputError
 
 __all__ = ["DATASETS", "DataSet", "load_dataset"]
 
 #: Ids of the data sets.
-DATASETS = tuple(SOURCES)
+DATASETS = (*SOURCES, *LONG_TAILS)
 
 _FEATURE_SUFFIXES = (".npz", ".npy")
 
@@ -70,6 +71,11 @@ def load_dataset(
         If the data set is unknown, missing or incomplete.
     """
     root = Path(root).expanduser()
+    if name in LONG_TAILS:
+        whole = load_dataset(
+            base_of(name), root, download=download, incomplete=incomplete, progress=progress
+        )
+        return cut_long_tail(whole, name)
     if name not in SOURCES:
         return load_feature_file(_feature_path(name, root))
     source = SOURCES[name]

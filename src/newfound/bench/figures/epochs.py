@@ -91,4 +91,4 @@ def counts_by_epoch(name: str, record: Record, records: list[Record]) -> Counts:
 
 def _counts(record: Record) -> bool:
     """Whether K was unknown and was found in every epoch."""
-    return not record.case.known_k and len(record.n_novel_by_epoch) > 0
+    return record.case.k != "known" and len(record.n_novel_by_epoch) > 0

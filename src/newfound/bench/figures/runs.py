@@ -76,7 +76,7 @@ class Runs:
             Ids; a feature file is given by its path.
         like : Case, optional
             A run to compare with. Only runs with its backbone count. Among them, runs with the
-            same epochs and changes are preferred, then the same seed, then the same `known_k`.
+            same epochs and changes are preferred, then the same seed, then K known or not.
         where : callable, optional
             A further condition on records.
 
@@ -119,7 +119,9 @@ class Runs:
         settings = bench_settings(source, (case and case.model) or self.model)
         if case is None:
             return settings.with_changes(weights=self.weights or settings.network.weights)
-        changes = {name: value for name, value in case.changes.items() if name != "n_starts"}
+        # n_starts and a method's own hyper-parameter are no settings
+        names = settings.as_dict()
+        changes = {name: value for name, value in case.changes.items() if name in names}
         return settings.with_changes(
             **changes,
             weights=self.weights or case.weights or settings.network.weights,
@@ -155,8 +157,12 @@ class Runs:
             options["weights"] = ("FILE", base.network.weights)
         words = [f"--{name} {value}" for name, (value, usual) in options.items() if value != usual]
         changes = like.changes if like else {}
+        # a value that is no setting is that of the method's own hyper-parameter
+        names = {*base.as_dict(), "n_starts"}
         words += [
-            _option(name, value) for name, value in changes.items() if learns or name in _OF_START
+            _option(name if name in names else "knob", value)
+            for name, value in changes.items()
+            if learns or name in _OF_START
         ]
         return " ".join([f"newfound bench run {method} {source}", *words])
 
@@ -173,7 +179,7 @@ def title_of(source: str) -> str:
 
 def describe_k(record: Record) -> str:
     """K of a run, and whether it was given or found."""
-    return f"K = {record.n_components} {'given' if record.case.known_k else 'found'}"
+    return f"K = {record.n_components} {'given' if record.case.k == 'known' else 'found'}"
 
 
 def describe(case: Case) -> str:
@@ -197,12 +203,13 @@ def _backbone(case: Case) -> tuple[str, str]:
 
 
 def _likeness(case: Case, like: Case | None) -> tuple[bool, ...]:
-    """Sort key that prefers runs with the same epochs and changes, then seed, then `known_k`."""
+    """Sort key: runs with the same epochs and changes, then seed, then K known or not."""
     if like is None:
         return ()
     learns = find_method(case.method).learns
     alike = not learns or (case.epochs, case.changes) == (like.epochs, like.changes)
-    return alike, case.seed == like.seed, case.known_k == like.known_k
+    same_k = (case.k == "known") == (like.k == "known")
+    return alike, case.seed == like.seed, same_k
 
 
 def _option(name: str, value: object) -> str:

@@ -50,6 +50,12 @@ def _gcd() -> type[BenchMethod]:
     return GCD
 
 
+def _pim() -> type[BenchMethod]:
+    from newfound.bench.methods.pim import PIM
+
+    return PIM
+
+
 def _simgcd() -> type[BenchMethod]:
     from newfound.bench.methods.simgcd import SimGCD
 
@@ -68,14 +74,22 @@ def _gpc() -> type[BenchMethod]:
     return GPCMethod
 
 
+def _mixture() -> type[BenchMethod]:
+    from newfound.bench.methods.frozen_mixture import FrozenMixture
+
+    return FrozenMixture
+
+
 #: Id on the command line → function that imports the method.
 _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "kmeans": _kmeans,
+    "mixture": _mixture,
     "rankstats": _rankstats,
     "dualrank": _dualrank,
     "uno": _uno,
     "orca": _orca,
     "gcd": _gcd,
+    "pim": _pim,
     "simgcd": _simgcd,
     "gpc-literal": _gpc_literal,
     "gpc": _gpc,

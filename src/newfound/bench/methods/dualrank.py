@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from newfound.bench.method import ClassifierLearner
 from newfound.bench.methods.joint import JointClassifier, JointMixture, OpenClassifier
-from newfound.bench.methods.rankstats import Ranking, branch_loss, consistency_weight
+from newfound.bench.methods.rankstats import KNOB, Ranking, branch_loss, consistency_weight
 from newfound.deep.method import Batch
 from newfound.errors import InputError
 
@@ -66,6 +66,7 @@ class DualRank(JointClassifier):
     """
 
     title: ClassVar[str] = "DualRank"
+    knob = KNOB
     source: ClassVar[str] = (
         "Zhao, Han: Novel Visual Category Discovery with Dual Ranking Statistics and Mutual "
         "Knowledge Distillation. NeurIPS 2021"
@@ -89,7 +90,7 @@ class DualRanking(Ranking):
     def loss(self, batch: Batch) -> Tensor:
         """Σ_branches (L_CE + L_BCE + ω·L_MSE) + L_MKD; also updates the memories."""
         whole, local, f_local, bag = self.branches.split(batch.h.float())
-        weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs)
+        weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs, self.knob)
         loss = branch_loss(whole, batch.z[0], batch.codes, weight)
         loss = loss + branch_loss(local, bag[0], batch.codes, weight)
         z, f_local = batch.z.float(), functional.normalize(f_local, dim=2)

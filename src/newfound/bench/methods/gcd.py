@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.arrays import Floats, Ints
-from newfound.bench.method import BenchMethod
+from newfound.bench.method import BenchMethod, Knob
 from newfound.bench.rivals import brent_search
 from newfound.bench.start import to_cluster
 from newfound.deep.method import Contrast
 from newfound.deep.partition import mixture_for
+from newfound.deep.settings import Settings
 from newfound.mixture.kmeans import SemiSupervisedKMeans
 
 #: τ of the self-supervised term in the authors' code; that of the supervised term is 0.07.
@@ -41,6 +42,7 @@ class GCD(BenchMethod):
     learns_without_k = True
     finds_k = True
     uses_pca = True
+    knob = Knob("temperature", TEMPERATURE, (0.1, 0.3))
 
     variants = frozenset({"joint"})
 
@@ -52,10 +54,13 @@ class GCD(BenchMethod):
         clustering = self.settings
         # PCA and K_init apply to the clustering afterwards, and must not change the training
         self.settings = clustering.with_changes(pca="off", n_components_init=None)
-        own = self.settings.with_changes(contrastive_temperature=TEMPERATURE)
-        self._train(Contrast(own), pixels, codes)
+        self._train(Contrast(self.own_settings()), pixels, codes)
         self.settings = clustering
         self._fit_features(self.features_, codes)
+
+    def own_settings(self) -> Settings:
+        """The settings, with GCD's temperature of InfoNCE."""
+        return self.settings.with_changes(contrastive_temperature=self.knob_value)
 
     def _fit_features(self, X: Floats, codes: Ints) -> None:
         n_components, seed = self.n_components, self.settings.run.seed

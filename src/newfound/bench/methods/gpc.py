@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from newfound.arrays import Floats, Ints
-from newfound.bench.method import BenchMethod
+from newfound.bench.case import KSource
+from newfound.bench.method import BenchMethod, Knob
 from newfound.bench.methods.alternative_prototypes import Alternative, AlternativePrototypes
 from newfound.deep.method import PrototypicalContrast
 from newfound.deep.partition import mixture_for
 from newfound.deep.settings import Settings
+from newfound.mixture.estimator import SplitMergeMixture
+
+#: Deviation → settings without it. D27 and D28 are one setting, so the loop is told apart.
+WITHOUT: dict[str, dict[str, Any]] = {
+    "D25": {"weight_average": 0.0},
+    "D26": {"target_temperature": 0.0},
+    "D27": {},
+    "D28": {},
+}
 
 
 class GPCMethod(BenchMethod):
@@ -20,7 +31,8 @@ class GPCMethod(BenchMethod):
 
     Departures
     ----------
-    - Those of `docs/deviations.md`.
+    - Those of `docs/deviations.md`. `without` leaves out one of D25 to D28, to measure it: the
+      average of the weights, soft targets, sizes during training, sizes in the final mixture.
     """
 
     title = "GPC (ours)"
@@ -29,23 +41,34 @@ class GPCMethod(BenchMethod):
     finds_k = True
     uses_pca = True
     pca_by_default = True
+    own_k: ClassVar[KSource] = "count"
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    knob: ClassVar[Knob | None] = Knob("prototype_temperature", 0.1, (0.05, 0.2))
 
-    variants = frozenset({"prototypes"})
+    variants = frozenset({"prototypes", "without"})
 
     def __init__(
-        self, *args: Any, prototypes: Literal["mixture"] | Alternative = "mixture", **options: Any
+        self,
+        *args: Any,
+        prototypes: Literal["mixture"] | Alternative = "mixture",
+        without: str | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.prototypes = prototypes
+        self.without = without
         # Ward and k-means need K, which the runner then finds by Brent's search
         self.finds_k = prototypes in ("mixture", "dbscan")
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
         self.settings = self.loop_settings()
         if self.prototypes == "mixture":
-            mixture = self._train(PrototypicalContrast(self.settings), pixels, codes).mixture
+            contrast = PrototypicalContrast(self.settings)
+            contrast.sizes_in_training = self.without != "D27"
+            contrast.sizes_at_end = self.without != "D28"
+            mixture = self._train(contrast, pixels, codes).mixture
             assert mixture is not None
-            self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+            self._take(mixture)
             return
         learner = AlternativePrototypes(self.settings, self.prototypes, self.n_components)
         self._train(learner, pixels, codes)
@@ -55,11 +78,14 @@ class GPCMethod(BenchMethod):
         settings = self.loop_settings()
         if self.prototypes == "mixture":
             mixture = mixture_for(settings.estep, X.shape[1], random_state=settings.run.seed)
-            mixture.fit(X, codes)
-            self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+            self._take(mixture.fit(X, codes))
             return
         learner = AlternativePrototypes(settings, self.prototypes, self.n_components)
         self._partition(learner, X, codes)
+
+    def _take(self, mixture: SplitMergeMixture) -> None:
+        self.labels_, self.n_components_ = mixture.labels_, mixture.n_components_
+        self.n_novel_interval_ = mixture.n_novel_interval_
 
     def _partition(self, learner: AlternativePrototypes, X: Floats, codes: Ints) -> None:
         """Cluster finished features in the same way as the loop."""
@@ -71,4 +97,9 @@ class GPCMethod(BenchMethod):
 
     def loop_settings(self) -> Settings:
         """Settings of the loop. They include K if it is given."""
-        return self.settings.with_changes(n_components=self.n_components)
+        changes = WITHOUT[self.without] if self.without else {}
+        return self.settings.with_changes(n_components=self.n_components, **changes)
+
+    def own_settings(self) -> Settings:
+        """Settings of the loop."""
+        return self.loop_settings()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from newfound.bench.case import KSource
+from newfound.bench.method import Knob
 from newfound.bench.methods.gpc import GPCMethod
 from newfound.deep.settings import Settings
 
@@ -16,6 +20,9 @@ class GPCLiteralMethod(GPCMethod):
 
     title = "GPC (literal)"
     source = "Zhao, Wen and Han, Learning Semi-supervised Gaussian Mixture Models, ICCV 2023"
+    own_k: ClassVar[KSource] = "own"  # by its moves, without a count
+    knob: ClassVar[Knob | None] = None  # what is printed cannot be tuned
+    variants = frozenset({"prototypes"})
 
     def loop_settings(self) -> Settings:
         """Settings of the paper. What the paper leaves open is as in the benchmark."""

@@ -244,7 +244,7 @@ class JointClassifier(Classifier):
         K; required unless `joint` is true.
     joint : bool, default=False
         Whether the mixture splits and merges the outputs of the classifier (Table 7b). Then
-        training uses neither a PCA nor a rehearsal at its end.
+        training uses neither a PCA, nor a rehearsal at its end, nor an average of the weights.
     **options
         Options of `BenchMethod`.
     """
@@ -257,8 +257,9 @@ class JointClassifier(Classifier):
         super().__init__(n_components, **options)
         self.joint = self.finds_k = joint
         if joint:
+            # the mixture writes into the classifier, which an average of weights would undo
             self.settings = self.settings.with_changes(
-                pca="off", rehearse=False, n_components=n_components
+                pca="off", rehearse=False, n_components=n_components, weight_average=0.0
             )
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
@@ -268,6 +269,7 @@ class JointClassifier(Classifier):
         n_known = int(codes.max()) + 1
         learner = self.learner(n_known, n_known + N_SPARE)
         assert isinstance(learner, JointMixture)
+        learner.knob = self.knob_value
         trained = self._train(learner, pixels, codes)
         head = trained.network.head.eval()
         with torch.no_grad():

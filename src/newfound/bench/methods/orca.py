@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cross_entropy
-from newfound.bench.method import Classifier, ClassifierLearner
+from newfound.bench.method import Classifier, ClassifierLearner, Knob
 from newfound.deep.method import Batch
 
 #: s, the factor of cosines in logits.
@@ -50,6 +50,7 @@ class ORCA(Classifier):
     """
 
     title: ClassVar[str] = "ORCA"
+    knob = Knob("entropy_weight", ENTROPY_WEIGHT, (0.5, 2.0))
     source: ClassVar[str] = "Cao, Brbić, Leskovec: Open-World Semi-Supervised Learning. ICLR 2022"
 
     def learner(self, n_known: int, n_components: int) -> ORCALearner:
@@ -59,6 +60,8 @@ class ORCA(Classifier):
 
 class ORCALearner(ClassifierLearner):
     """The head and the loss of ORCA."""
+
+    knob = ENTROPY_WEIGHT
 
     def head(self, n_features: int) -> nn.Module:
         """Cosines with K prototypes."""
@@ -80,7 +83,7 @@ class ORCALearner(ClassifierLearner):
         )
         pairs = pair_loss(first, second, pair_weights(batch.z[0].detach(), batch.codes))
         self._head.add(first.detach(), batch.codes < 0)
-        return PAIR_WEIGHT * pairs + supervised + ENTROPY_WEIGHT * entropy_gap(first)
+        return PAIR_WEIGHT * pairs + supervised + self.knob * entropy_gap(first)
 
 
 class _Head(nn.Module):

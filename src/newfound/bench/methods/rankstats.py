@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from newfound.bench.classifier import labelled_cross_entropy
-from newfound.bench.method import ClassifierLearner
+from newfound.bench.method import ClassifierLearner, Knob
 from newfound.bench.methods.joint import JointClassifier, JointMixture
 from newfound.deep.method import Batch
 
@@ -17,6 +17,8 @@ from newfound.deep.method import Batch
 TOP_K = 5
 #: Largest weight of the consistency, and the share of the epochs after which it is reached.
 CONSISTENCY, RAMP_SHARE = 50.0, 0.75
+#: AutoNovel's own value for small data sets, and one between.
+KNOB = Knob("consistency", CONSISTENCY, (5.0, 15.0))
 #: Keeps the logarithm finite.
 _LEAST = 1e-7
 
@@ -59,6 +61,7 @@ class RankStats(JointClassifier):
     """
 
     title: ClassVar[str] = "RankStats+"
+    knob = KNOB
     source: ClassVar[str] = (
         "Han, Rebuffi, Ehrhardt, Vedaldi, Zisserman: AutoNovel. TPAMI 2021; adapted as in Vaze, "
         "Han, Vedaldi, Zisserman: Generalized Category Discovery. CVPR 2022"
@@ -120,7 +123,7 @@ def pairwise_loss(p_a: Tensor, p_b: Tensor, same: Tensor, rows: Tensor) -> Tenso
     return loss.sum() / pairs.sum().clamp(min=1)
 
 
-def consistency_weight(epoch: int, n_epochs: int) -> float:
+def consistency_weight(epoch: int, n_epochs: int, largest: float = CONSISTENCY) -> float:
     """Weight of the consistency of two views, ω(t) = 50·exp(-5 (1 - t/T)²) up to T, then 50.
 
     Parameters
@@ -129,9 +132,11 @@ def consistency_weight(epoch: int, n_epochs: int) -> float:
         t, counted from 0.
     n_epochs : int
         Number of epochs; T is three quarters of it.
+    largest : float
+        The weight from T on, in place of 50.
     """
     progress = min(1.0, epoch / max(1.0, RAMP_SHARE * n_epochs))
-    return CONSISTENCY * math.exp(-5 * (1 - progress) ** 2)
+    return largest * math.exp(-5 * (1 - progress) ** 2)
 
 
 def branch_loss(logits: Tensor, statistic: Tensor, codes: Tensor, weight: float) -> Tensor:
@@ -165,6 +170,8 @@ def branch_loss(logits: Tensor, statistic: Tensor, codes: Tensor, weight: float)
 class Ranking(ClassifierLearner):
     """One linear classifier for all K classes, trained by `branch_loss`."""
 
+    knob = CONSISTENCY
+
     def head(self, n_features: int) -> nn.Module:
         """The classifier."""
         return self.classifier_for(n_features)
@@ -175,7 +182,7 @@ class Ranking(ClassifierLearner):
 
     def loss(self, batch: Batch) -> Tensor:
         """`branch_loss` with the backbone's features ranked."""
-        weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs)
+        weight = consistency_weight(batch.epoch, self.settings.optimiser.epochs, self.knob)
         return branch_loss(batch.h.float(), batch.z[0], batch.codes, weight)
 
     def logits(self, h: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from newfound.bench.classifier import CosineClassifier, entropy_gap, labelled_cross_entropy
-from newfound.bench.method import Classifier, ClassifierLearner
+from newfound.bench.method import Classifier, ClassifierLearner, Knob
 from newfound.deep.method import Batch, mixed_contrast
 from newfound.deep.network.head import ProjectionHead
 from newfound.deep.settings import Settings
@@ -54,6 +54,7 @@ class SimGCD(Classifier):
     """
 
     title: ClassVar[str] = "SimGCD"
+    knob = Knob("entropy_weight", ENTROPY_WEIGHT, (1.0, 4.0))
     source: ClassVar[str] = (
         "Wen, Zhao, Qi: Parametric Classification for Generalized Category Discovery: A Baseline "
         "Study. ICCV 2023"
@@ -63,9 +64,15 @@ class SimGCD(Classifier):
         """The head and the loss that are trained."""
         return SimGCDLearner(self.settings, n_known, n_components)
 
+    def own_settings(self) -> Settings:
+        """The settings, with the authors' temperature of InfoNCE."""
+        return self.settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
+
 
 class SimGCDLearner(ClassifierLearner):
     """The head and the loss of SimGCD."""
+
+    knob = ENTROPY_WEIGHT
 
     def __init__(self, settings: Settings, n_known: int, n_components: int) -> None:
         own = settings.with_changes(contrastive_temperature=CONTRASTIVE_TEMPERATURE)
@@ -86,7 +93,7 @@ class SimGCDLearner(ClassifierLearner):
         student = cosines / STUDENT_TEMPERATURE
         tau = teacher_temperature(batch.epoch, self.settings.optimiser.epochs)
         clustering = distillation_loss(student, cosines / tau)
-        clustering = clustering + ENTROPY_WEIGHT * entropy_gap(student.softmax(dim=-1))
+        clustering = clustering + self.knob * entropy_gap(student.softmax(dim=-1))
         supervised = labelled_cross_entropy(student, batch.codes)
         contrast = mixed_contrast(
             batch.h[..., self.n_components :], batch.codes, self.settings.losses

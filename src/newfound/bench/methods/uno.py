@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from newfound.bench.classifier import CosineClassifier
-from newfound.bench.method import Classifier, ClassifierLearner
+from newfound.bench.method import Classifier, ClassifierLearner, Knob
 from newfound.deep.method import Batch
 
 TEMPERATURE = 0.1
@@ -52,6 +52,7 @@ class UNO(Classifier):
     """
 
     title: ClassVar[str] = "UNO+"
+    knob = Knob("temperature", TEMPERATURE, (0.05, 0.2))
     source: ClassVar[str] = (
         "Fini, Sangineto, Lathuilière, Zhong, Nabi, Ricci: A Unified Objective for Novel Class "
         "Discovery. ICCV 2021; adapted as in Vaze, Han, Vedaldi, Zisserman: Generalized Category "
@@ -66,6 +67,8 @@ class UNO(Classifier):
 class UNOLearner(ClassifierLearner):
     """The heads and the loss of UNO+."""
 
+    knob = TEMPERATURE
+
     def head(self, n_features: int) -> nn.Module:
         """Known prototypes, novel heads and over-clustering heads, side by side."""
         self._head = _Head(n_features, self.n_known, self.n_components - self.n_known)
@@ -79,9 +82,10 @@ class UNOLearner(ClassifierLearner):
     def loss(self, batch: Batch) -> Tensor:
         """The mean over heads of swapped predictions; also records the losses of novel heads."""
         clusters, over_clusters = self._cut(batch.h.float())
-        losses = swapped_prediction(clusters, batch.codes)
+        losses = swapped_prediction(clusters, batch.codes, self.knob)
         self._head.add_losses(losses.detach(), batch.epoch)
-        return (losses.mean() + swapped_prediction(over_clusters, batch.codes).mean()) / 2
+        over = swapped_prediction(over_clusters, batch.codes, self.knob)
+        return (losses.mean() + over.mean()) / 2
 
     def _cut(self, h: Tensor) -> tuple[Tensor, Tensor]:
         """Outputs of each head, (H, ..., K^l + K^n) and (H, ..., K^l + 3·K^n), from (..., p)."""
@@ -132,7 +136,7 @@ def _projected_classifier(n_features: int, n_outputs: int) -> nn.Sequential:
     )
 
 
-def swapped_prediction(cosines: Tensor, codes: Tensor) -> Tensor:
+def swapped_prediction(cosines: Tensor, codes: Tensor, temperature: float = TEMPERATURE) -> Tensor:
     """Cross-entropy of each view with the target of the other.
 
     Parameters
@@ -141,6 +145,8 @@ def swapped_prediction(cosines: Tensor, codes: Tensor) -> Tensor:
         Cosines of two views with the prototypes of each head, known ones first.
     codes : Tensor of int, shape (n,)
         Known class of each row, the target of both views; -1 for a row with a pseudo-label.
+    temperature : float
+        τ of the predictions.
 
     Returns
     -------
@@ -151,7 +157,7 @@ def swapped_prediction(cosines: Tensor, codes: Tensor) -> Tensor:
     outputs = torch.arange(cosines.shape[-1], device=codes.device)
     given = (codes[:, None] == outputs).float()
     target = torch.where(unlabelled[:, None], deal_evenly(cosines.detach(), unlabelled), given)
-    log_share = functional.log_softmax(cosines / TEMPERATURE, dim=-1)
+    log_share = functional.log_softmax(cosines / temperature, dim=-1)
     return -(target.flip(1) * log_share).sum(dim=-1).mean(dim=(1, 2))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -48,15 +50,28 @@ def brent_search(
     """
     rows = prepare_input(X, y, n_max, random_state)
     require_labels(rows, "brent_search")
+    k = best_k(lambda k: rows.accuracy(k_means_labels(rows, k, N_STARTS)), rows.n_known, rows.n_max)
+    return rows.novel(k)
+
+
+def best_k(accuracy: Callable[[int], float], least: int, largest: int) -> int:
+    """The K with the highest accuracy, by Brent's search over log K; of equal ones the largest.
+
+    Parameters
+    ----------
+    accuracy : callable
+        Accuracy for a K.
+    least, largest : int
+        Bounds of K.
+    """
     accuracies: dict[int, float] = {}
 
     def loss(log_k: float) -> float:
         k = round(np.exp(log_k))
         if k not in accuracies:
-            accuracies[k] = rows.accuracy(k_means_labels(rows, k, N_STARTS))
+            accuracies[k] = accuracy(k)
         return -accuracies[k]
 
-    bounds = np.log([rows.n_known, rows.n_max])
     options = {"maxiter": N_EVALUATIONS, "xatol": 0.01}
-    minimize_scalar(loss, bounds=bounds, method="bounded", options=options)
-    return rows.novel(max(accuracies, key=lambda k: (accuracies[k], k)))
+    minimize_scalar(loss, bounds=np.log([least, largest]), method="bounded", options=options)
+    return max(accuracies, key=lambda k: (accuracies[k], k))

@@ -1,30 +1,27 @@
 """The content of a cell: the paper's figure, whether it can be true, and the mean of our runs.
 
-Our figure is the mean over runs that differ only in their seed. If there are several such groups,
-the one with the most epochs counts. Groups that were trained for longer than GPC on this data set
-count only if there is nothing else, because Table 6 needs GCD with 1.5 times as many epochs and
-Table 12 needs GPC with 800.
+Our figure is the mean over runs of the table's budget that differ only in their seed, with the
+standard deviation if there are several. In the main tables All is followed by the difference to
+GPC, paired: the mean over the seeds that both have on the same split.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from newfound.bench.case import Case, case_key
 from newfound.bench.record import Record
-from newfound.bench.tables.plan import DATASETS, PLAIN, Column, Row, TablePlan
+from newfound.bench.tables.budget import Budget
+from newfound.bench.tables.plan import DATASETS, Column, Row, TablePlan
+from newfound.bench.tables.selection import fits, one_group
 
 #: Facts that do not depend on the run. A cell shows all values that occur.
 FACTS = frozenset({"n_known", "n_novel_true", "n_labelled", "n_unlabelled"})
 ACCURACIES = frozenset({"all", "old", "new"})
 #: Tolerance in percentage points; the paper's figures are rounded to 0.1.
 TOLERANCE = 0.3
-
-_PAPER_EPOCHS = 200
 
 
 @dataclass(frozen=True)
@@ -47,15 +44,9 @@ class Cell:
     note: str = ""
 
 
-def fits(case: Case, row: Row, column: Column) -> bool:
-    """Whether runs of a case belong in the cell of a row and a column."""
-    asked = {**row.where, **column.where}
-    return all(getattr(case, name) == value for name, value in asked.items()) and all(
-        getattr(case, name) == value for name, value in PLAIN.items() if name not in asked
-    )
-
-
-def fill_cell(plan: TablePlan, row: Row, column: Column, records: list[Record]) -> Cell:
+def fill_cell(
+    plan: TablePlan, row: Row, column: Column, records: list[Record], budget: Budget | None
+) -> Cell:
     """The cell of a row and a column.
 
     Parameters
@@ -64,6 +55,8 @@ def fill_cell(plan: TablePlan, row: Row, column: Column, records: list[Record]) 
         Position of the cell.
     records : list of Record
         Records of one backbone.
+    budget : Budget or None
+        The budget of the table; None if no run was trained.
 
     Returns
     -------
@@ -78,45 +71,54 @@ def fill_cell(plan: TablePlan, row: Row, column: Column, records: list[Record]) 
     if show in FACTS:
         values = sorted({int(getattr(record, show)) for record in found})
         return Cell(figure, "; ".join(f"{value:,}" for value in values), marked)
-    found = [record for record in found if _measure(record, show) is not None]
-    seeds = _choose(plan, row, found, records)
+    seeds = _runs_of(row, column, show, records, budget)
     if not seeds:
         return Cell(figure, "", marked)
-    measured = [value for record in seeds if (value := _measure(record, show)) is not None]
-    return Cell(figure, _figure(measured, show, plan.spread), marked, _run(plan, seeds))
+    ours = _figure([_measured(record, show) for record in seeds], show)
+    if plan.paired and show == "all":
+        ours += _difference(seeds, _runs_of(_ours(row), column, show, records, budget))
+    return Cell(figure, ours, marked, _run(plan, seeds))
 
 
 def _share(column: Column) -> float:
     return old_share(column.where["dataset"], column.where.get("overlap"))
 
 
-def _choose(plan: TablePlan, row: Row, found: list[Record], records: list[Record]) -> list[Record]:
-    """The records that a cell averages: one group of equal cases, the newest record per seed."""
-    if not found:
-        return []
-    # a method must not win by longer training than GPC had
-    limit = math.inf if plan.longest else _epochs_of_gpc(records, found[0].case.dataset)
-    groups: dict[str, dict[int, Record]] = defaultdict(dict)
-    for record in sorted(found, key=lambda record: record.date):
-        if not row.longer or abs(record.case.epochs - 1.5 * limit) < 1:
-            key = record.split + case_key(record.case, without=("seed",))
-            groups[key][record.case.seed] = record
-
-    def rank(group: dict[int, Record]) -> tuple[bool, int, int, str]:
-        epochs = next(iter(group.values())).case.epochs
-        short = epochs <= limit
-        newest = max(record.date for record in group.values())
-        # among runs that are too long, the shortest is nearest to the protocol
-        return short, epochs if short else -epochs, len(group), newest
-
-    return list(max(groups.values(), key=rank, default={}).values())
+def _runs_of(
+    row: Row, column: Column, show: str, records: list[Record], budget: Budget | None
+) -> list[Record]:
+    """The runs that a cell averages, one for each seed."""
+    return one_group(
+        record
+        for record in records
+        if fits(record.case, row, column)
+        and _measure(record, show) is not None
+        and (budget is None or budget.admits(record.case, row))
+    )
 
 
-def _epochs_of_gpc(records: list[Record], dataset: str) -> int:
-    """Number of epochs of the longest GPC run on a data set, up to the paper's 200."""
-    cases = [record.case for record in records if record.case.dataset == dataset]
-    epochs = [case.epochs for case in cases if case.method == "gpc"]
-    return max((n for n in epochs if 0 < n <= _PAPER_EPOCHS), default=_PAPER_EPOCHS)
+def _ours(row: Row) -> Row:
+    """The row of GPC to compare with: K given like the other's, or found by the count."""
+    k = "known" if row.where.get("k") == "known" else "count"
+    where = {name: row.where[name] for name in ("pretraining",) if name in row.where}
+    return replace(row, where={**where, "method": "gpc", "pca": True, "k": k})
+
+
+def _difference(seeds: list[Record], ours: list[Record]) -> str:
+    """Mean and standard deviation of the differences to GPC with the same seed and split."""
+    by_seed = {(record.case.seed, record.split): record for record in ours}
+    pairs = [(record, by_seed.get((record.case.seed, record.split))) for record in seeds]
+    values = [one.all - other.all for one, other in pairs if other and other is not one]
+    if not values:
+        return ""
+    spread = f" ± {stdev(values):.1f}" if len(values) > 1 else ""
+    return f" ({fmean(values):+.1f}{spread})".replace("-", "−")
+
+
+def _measured(record: Record, show: str) -> float:
+    value = _measure(record, show)
+    assert value is not None  # such runs were left out
+    return value
 
 
 def _measure(record: Record, show: str) -> float | None:
@@ -128,11 +130,12 @@ def _measure(record: Record, show: str) -> float | None:
     return None if value is None or math.isnan(value) else float(value)
 
 
-def _figure(values: list[float], show: str, spread: bool) -> str:
+def _figure(values: list[float], show: str) -> str:
     mean = fmean(values)
+    spread = len(values) > 1 and show != "seconds"
     whole = show not in ACCURACIES and mean == round(mean) and not spread
     text = f"{mean:,.0f}" if whole or show == "seconds" else f"{mean:,.1f}"
-    return f"{text} ± {stdev(values):.1f}" if spread and len(values) > 1 else text
+    return f"{text} ± {stdev(values):.1f}" if spread else text
 
 
 def _run(plan: TablePlan, seeds: list[Record]) -> str:
@@ -141,16 +144,30 @@ def _run(plan: TablePlan, seeds: list[Record]) -> str:
     trained = case.epochs and record.checkpoint != "no training"
     words = [f"{case.epochs} epochs" if trained else "no training"]
     words.append(f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''}")
-    facts, n_images = DATASETS[case.dataset], record.n_labelled + record.n_unlabelled
-    if case.overlap is None and case.labelled_only is None:
+    facts, n_images = DATASETS.get(case.dataset), record.n_labelled + record.n_unlabelled
+    if facts is not None and case.overlap is None and case.labelled_only is None:
         all_images = facts["n_labelled"] + facts["n_unlabelled"]
         if abs(n_images - all_images) > 0.01 * all_images:
             words.append(f"{n_images:,} images instead of {all_images:,}")
     if plan.block == "model" or case.pretraining == "Target":
         words.append(f"weights {case.weights}")
+    if case.trial is not None:
+        words.append(f"tuned (trial {case.trial})")
     if case.changes:
         words.append("changed: " + ", ".join(f"{k}={v}" for k, v in sorted(case.changes.items())))
-    return ", ".join(words)
+    return ", ".join([*words, *_origin(seeds)])
+
+
+def _origin(seeds: list[Record]) -> list[str]:
+    """The commits that ran, and what older lines do not say."""
+    commits = sorted({record.commit[:10] for record in seeds if record.commit})
+    dirty = any(record.clean is False for record in seeds)
+    words = [f"commit {' and '.join(commits)}{' with changes' if dirty else ''}"] if commits else []
+    if not all(record.commit for record in seeds):
+        words.append("commit not recorded")
+    if not all(record.settings for record in seeds):
+        words.append("settings not recorded")
+    return words
 
 
 def breaks_sum(paper: Sequence[str], share: float) -> bool:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from newfound.bench.case import KSource
 from newfound.bench.tables.plan import DATASETS, METHODS, PAPER, Column, Row, TablePlan, Where
 
 # the rows that the paper compares: GCD without PCA, GPC with it
-_VAZE: Where = {"method": "gcd", "known_k": False, "pca": False}
-_GPC: Where = {"method": "gpc", "known_k": False, "pca": True}
+_VAZE: Where = {"method": "gcd", "k": "brent", "pca": False}
+_GPC: Where = {"method": "gpc", "k": "count", "pca": True}
+#: Source of K → its name in a row.
+_K: dict[KSource, str] = {"known": "given", "brent": "Brent", "count": "count", "own": "own"}
 _GENERIC = ("cifar10", "cifar100", "imagenet100")
 _FINE = ("cub", "cars", "aircraft")
+_LONG_TAILS = ("cifar100-lt", "cub-lt", "cars-lt", "tiny-imagenet-lt")
 _COUNTED = (*_GENERIC, "cub", "cars")
 
 
@@ -19,8 +23,12 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
+def _k(method: str, known: bool) -> KSource:
+    return "known" if known else METHODS[method].own_k
+
+
 def _title(dataset: str) -> str:
-    return str(DATASETS[dataset]["title"])
+    return str(DATASETS[dataset]["title"]) if dataset in DATASETS else dataset
 
 
 def _scores(group: str, where: Where, paper: str) -> list[Column]:
@@ -40,36 +48,52 @@ def _on(datasets: Iterable[str], group: str, show: str) -> tuple[Column, ...]:
     return tuple(Column(group, _title(name), {"dataset": name}, name, show) for name in datasets)
 
 
-def _variants(method: str, known_k: bool, **where: Any) -> list[tuple[str, str, Where]]:
+def _variants(method: str, k: KSource, **where: Any) -> list[tuple[str, str, Where]]:
     """Variants of a method: PCA in words, key of the paper's figures, fields of the case."""
-    base = {"method": method, "known_k": known_k, **where}
-    key = f"{method} {'known' if known_k else 'unknown'}"
-    if not METHODS[method][1]:
+    base = {"method": method, "k": k, **where}
+    known = {"known": "known", METHODS[method].own_k: "unknown"}.get(k)
+    key = f"{method} {known}" if known else ""
+    if not METHODS[method].has_pca:
         return [("no", key, base)]
-    return [("no", key, base | {"pca": False}), ("yes", f"{key} pca", base | {"pca": True})]
+    with_pca = f"{key} pca" if known else ""
+    return [("no", key, base | {"pca": False}), ("yes", with_pca, base | {"pca": True})]
 
 
-def _main(
-    name: str, datasets: Iterable[str], *, spread: bool = False, numbered: bool = True
-) -> TablePlan:
-    """Every method, with K known and unknown, with and without PCA."""
+def _main(name: str, datasets: Iterable[str], *, numbered: bool = True) -> TablePlan:
+    """Every method, with K from each source, with and without PCA; then where the gain is."""
     figures = PAPER[name]["rows"]
     # numbers are the paper's, so rows that only we have get none
     numbers = {key: f"({number})" for number, key in enumerate(figures, start=1)}
     first = 0 if numbered else 1
-    rows = tuple(
+    rows = [
         Row(
-            (numbers.get(key, ""), METHODS[method][0], _yes(known_k), pca)[first:],
+            (numbers.get(key, ""), METHODS[method].title, _K[k], pca)[first:],
             where,
             key if key in figures else "",
-            ruled=method == "kmeans" and not known_k and pca == "no",
+            ruled=method == "kmeans" and k != "known" and pca == "no",
         )
-        for known_k in (True, False)
+        for k in _K
         for method in METHODS
-        for pca, key, where in _variants(method, known_k)
-    )
-    stub = ("No.", "Method", "Known K", "PCA")[first:]
-    return TablePlan(name, stub, rows, _scores_on(datasets), figures, spread=spread)
+        if k != "own" or METHODS[method].own_k == "own"
+        for pca, key, where in _variants(method, k)
+    ]
+    rows += [
+        Row(("", title, _K[k], pca)[first:], {**where, "k": k}, ruled=ruled and k == "known")
+        for title, pca, where, ruled in _gains()
+        for k in ("known", "brent", "count")
+    ]
+    stub = ("No.", "Method", "K", "PCA")[first:]
+    return TablePlan(name, stub, tuple(rows), _scores_on(datasets), figures, paired=True)
+
+
+def _gains() -> Iterable[tuple[str, str, Where, bool]]:
+    """Rows that show where the gain is: our mixture on rivals' features, GPC without a part."""
+    for number, method in enumerate(("rankstats", "dualrank", "uno", "orca", "gcd", "simgcd")):
+        where = {"method": method, "clustering": "mixture", "pca": False}
+        yield f"{METHODS[method].title} + our mixture", "yes", where, number == 0
+    for number, part in enumerate(("D25", "D26", "D27", "D28")):
+        where = {"method": "gpc", "without": part, "pca": True}
+        yield f"GPC without {part}", "yes", where, number == 0
 
 
 def _splits() -> TablePlan:
@@ -119,11 +143,11 @@ def _first_guesses(name: str, guesses: Iterable[int], *, labelled_only: bool) ->
 
 
 def _longer_training() -> TablePlan:
-    gcd = {"method": "gcd", "known_k": True, "pca": False}
+    gcd = {"method": "gcd", "k": "known", "pca": False}
     rows = (
         Row(("Vaze et al. (GCD)",), gcd, "gcd"),
         Row(("Vaze et al. (GCD), epochs × 1.5",), gcd, "gcd longer", longer=True),
-        Row(("GPC",), {**_GPC, "known_k": True}, "gpc"),
+        Row(("GPC",), {**_GPC, "k": "known"}, "gpc"),
     )
     columns = []
     for name in ("cub", "imagenet100"):
@@ -139,10 +163,11 @@ def _prototypes() -> TablePlan:
         "kmeans": "semi-supervised k-means (Vaze et al.)",
         "mixture": "mixture (GPC)",
     }
+    own = {"dbscan": "own", "ward": "brent", "kmeans": "brent", "mixture": "count"}
     rows = tuple(
-        Row((title, _yes(known_k)), {**_GPC, "known_k": known_k, "prototypes": key}, key)
+        Row((title, _yes(k == "known")), {**_GPC, "k": k, "prototypes": key}, key)
         for key, title in titles.items()
-        for known_k in (True, False)
+        for k in ("known", own[key])
     )
     columns = _on(("cub", "imagenet100", "cars"), "All", "all")
     return TablePlan("7a", ("Prototypes by", "Known K"), rows, columns, PAPER["7a"]["rows"])
@@ -152,8 +177,8 @@ def _joint() -> TablePlan:
     others = ("rankstats", "dualrank", "gcd")
     rows = tuple(
         Row(
-            (f"{METHODS[name][0]} with our mixture",),
-            {"method": name, "known_k": False, "joint": True},
+            (f"{METHODS[name].title} with our mixture",),
+            {"method": name, "k": "own", "joint": True},
             name,
         )
         for name in others
@@ -169,8 +194,8 @@ def _finished_features() -> TablePlan:
         Row(("Vaze et al. (GCD)",), _VAZE, "vaze", ruled=True),
     ]
     for name in ("rankstats", "dualrank", "gcd"):
-        where = {"method": name, "known_k": True} | ({"pca": False} if name == "gcd" else {})
-        title = f"Our mixture on features of {METHODS[name][0]}"
+        where = {"method": name, "k": "known"} | ({"pca": False} if name == "gcd" else {})
+        title = f"Our mixture on features of {METHODS[name].title}"
         rows.append(Row((title,), where, name, "n_novel_of_mixture", ruled=name == "rankstats"))
     rows.append(Row(("GPC",), _GPC, "gpc", ruled=True))
     columns = _on(("cifar100", "cub", "cars", "imagenet100"), "K^n", "n_novel")
@@ -179,9 +204,13 @@ def _finished_features() -> TablePlan:
 
 def _overlap() -> TablePlan:
     rows = tuple(
-        Row((METHODS[name][0], _yes(k)), {"method": name, "known_k": k, "pca": name == "gpc"}, name)
+        Row(
+            (METHODS[name].title, _yes(known)),
+            {"method": name, "k": _k(name, known), "pca": name == "gpc"},
+            name,
+        )
         for name in ("gcd", "gpc")
-        for k in (True, False)
+        for known in (True, False)
     )
     columns = tuple(
         column
@@ -216,18 +245,18 @@ def _epochs() -> TablePlan:
 def _count_bars() -> TablePlan:
     rows = (
         Row(("GPC",), _GPC, "gpc"),
-        Row(("GPC literal",), {**_GPC, "method": "gpc-literal"}),
+        Row(("GPC literal",), {**_GPC, "method": "gpc-literal", "k": "own"}),
         Row(("Vaze et al. (GCD)",), _VAZE, "gcd"),
         Row(("Truth",), {}, "truth", "n_novel_true", ruled=True),
     )
     columns = _on(_COUNTED, "K^n", "n_novel")
-    return TablePlan("15", ("Method",), rows, columns, PAPER["15"]["rows"], spread=True)
+    return TablePlan("15", ("Method",), rows, columns, PAPER["15"]["rows"])
 
 
 def _pretraining(name: str, datasets: Iterable[str]) -> TablePlan:
     rows = tuple(
         Row(
-            (METHODS[method][0], source, _yes(known_k), pca),
+            (METHODS[method].title, source, _yes(known_k), pca),
             where,
             f"{method} {source}" if known_k and pca == "no" else "",
             ruled=(source, method, known_k) == ("Target", "orca", True),
@@ -235,7 +264,7 @@ def _pretraining(name: str, datasets: Iterable[str]) -> TablePlan:
         for source in ("ImageNet", "Target")
         for method in ("orca", "gpc")
         for known_k in (True, False)
-        for pca, _, where in _variants(method, known_k, pretraining=source)
+        for pca, _, where in _variants(method, _k(method, known_k), pretraining=source)
     )
     stub = ("Method", "Pretraining", "Known K", "PCA")
     columns, figures = _scores_on(datasets), PAPER[name]["rows"]
@@ -258,10 +287,11 @@ PLANS = {
         _ratios(),
         _first_guesses("11", (1, 3, 5, 10, 20, 25, 50), labelled_only=True),
         _epochs(),
-        _main("13", _GENERIC, spread=True),
-        _main("14", _FINE, spread=True),
+        _main("13", _GENERIC),
+        _main("14", _FINE),
         _count_bars(),
         _pretraining("16", _GENERIC),
         _pretraining("17", _FINE),
+        _main("lt", _LONG_TAILS, numbered=False),
     )
 }

@@ -10,7 +10,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from newfound.bench.case import KSource
 
 Where: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = Mapping[str, Mapping[str, list[str]]]
@@ -20,8 +22,11 @@ _PAPER = json.loads(
 )
 #: Id of a data set → title, numbers of classes, and the field's sizes of D^l and D^u.
 DATASETS: dict[str, dict[str, Any]] = _PAPER["datasets"]
-#: Id of a table → title, the paper's figures, and notes on them.
-PAPER: dict[str, dict[str, Any]] = _PAPER["tables"]
+#: Id of a table → title, the paper's figures, and notes on them. One table is ours alone.
+PAPER: dict[str, dict[str, Any]] = {
+    **_PAPER["tables"],
+    "lt": {"title": "Classes of unequal sizes, not in the paper", "rows": {}, "notes": []},
+}
 
 #: Fields that a case must have unless a table asks for something else.
 PLAIN: Where = {
@@ -31,18 +36,32 @@ PLAIN: Where = {
     "labelled_only": None,
     "prototypes": "mixture",
     "joint": False,
+    "clustering": "own",
+    "without": None,
+    "hidden": False,
 }
-#: Id of a method → title, and whether it has rows with and without PCA.
+
+
+class MethodRow(NamedTuple):
+    """Title of a method, whether it has rows with and without PCA, and how it finds K itself."""
+
+    title: str
+    has_pca: bool = False
+    own_k: KSource = "brent"
+
+
 METHODS = {
-    "kmeans": ("k-means", True),
-    "rankstats": ("RankStats+", False),
-    "dualrank": ("DualRank", False),
-    "uno": ("UNO+", False),
-    "orca": ("ORCA", False),
-    "gcd": ("Vaze et al. (GCD)", True),
-    "simgcd": ("SimGCD", False),
-    "gpc-literal": ("GPC literal", True),
-    "gpc": ("GPC", True),
+    "kmeans": MethodRow("k-means", has_pca=True),
+    "mixture": MethodRow("our mixture, frozen features", has_pca=True, own_k="count"),
+    "rankstats": MethodRow("RankStats+"),
+    "dualrank": MethodRow("DualRank"),
+    "uno": MethodRow("UNO+"),
+    "orca": MethodRow("ORCA"),
+    "gcd": MethodRow("Vaze et al. (GCD)", has_pca=True),
+    "pim": MethodRow("PIM"),
+    "simgcd": MethodRow("SimGCD"),
+    "gpc-literal": MethodRow("GPC literal", has_pca=True, own_k="own"),
+    "gpc": MethodRow("GPC", has_pca=True, own_k="count"),
 }
 
 
@@ -115,10 +134,10 @@ class TablePlan:
         The paper's figures.
     block : {"backbone", "model", "all"}
         What our records must have in common to be shown in one table.
-    spread : bool
-        Whether the standard deviation over seeds is shown.
+    paired : bool
+        Whether All is followed by the paired difference to GPC.
     longest : bool
-        Whether the longest run is shown, without a limit on its epochs.
+        Whether the longest budget is shown, instead of the one that fills most cells.
     """
 
     name: str
@@ -127,5 +146,5 @@ class TablePlan:
     columns: tuple[Column, ...]
     figures: Figures = field(default_factory=dict)
     block: Literal["backbone", "model", "all"] = "backbone"
-    spread: bool = False
+    paired: bool = False
     longest: bool = False

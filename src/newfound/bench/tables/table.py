@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from newfound.bench.case import Case
 from newfound.bench.record import Record
+from newfound.bench.tables.budget import Budget, choose_budget
 from newfound.bench.tables.cells import (
     ACCURACIES,
     FACTS,
@@ -16,14 +17,14 @@ from newfound.bench.tables.cells import (
     Cell,
     count_broken,
     fill_cell,
-    fits,
 )
 from newfound.bench.tables.paper_plans import PLANS
 from newfound.bench.tables.plan import PAPER, Column, TablePlan
+from newfound.bench.tables.selection import fits
 from newfound.errors import InputError
 
 #: Ids of tables, as users type them; 7 stands for 7a and 7b.
-NAMES = tuple(sorted([*PLANS, "7"], key=lambda name: (int(name.rstrip("ab")), name)))
+NAMES = tuple(sorted([*PLANS, "7"], key=lambda name: (int("0" + name.rstrip("ablt")) or 99, name)))
 
 _PAPER_MODEL = "vit_base_patch16_224.dino"
 #: Letters of notes. There is no q, because Unicode has no superscript q.
@@ -72,7 +73,9 @@ class Backbone(NamedTuple):
     pretraining: str
 
 
-def make_tables(name: str, records: Sequence[Record]) -> list[Table]:
+def make_tables(
+    name: str, records: Sequence[Record], *, epochs: int | None = None, draw: int = 0
+) -> list[Table]:
     """A table of the paper with our results, once for each backbone.
 
     Parameters
@@ -81,6 +84,11 @@ def make_tables(name: str, records: Sequence[Record]) -> list[Table]:
         One of `NAMES`.
     records : sequence of Record
         All records; those that belong in the table are chosen from them.
+    epochs : int, optional
+        Number of epochs of the runs to show. By default the budget that fills most cells is
+        shown, and a note says so.
+    draw : int
+        Which draw of labels to show.
 
     Returns
     -------
@@ -90,16 +98,18 @@ def make_tables(name: str, records: Sequence[Record]) -> list[Table]:
     if name not in NAMES:
         raise InputError(f"There is no table {name!r}; choose one of {', '.join(NAMES)}.")
     plans = [PLANS["7a"], PLANS["7b"]] if name == "7" else [PLANS[name]]
-    return [table for plan in plans for table in _tables_of(plan, records)]
+    records = [record for record in records if record.case.draw == draw]
+    return [table for plan in plans for table in _tables_of(plan, records, epochs)]
 
 
-def _tables_of(plan: TablePlan, records: Sequence[Record]) -> list[Table]:
+def _tables_of(plan: TablePlan, records: Sequence[Record], epochs: int | None) -> list[Table]:
     blocks: dict[Backbone, list[Record]] = defaultdict(list)
     for record in records:
         if _belongs(plan, record.case):
             blocks[_backbone(plan, record.case)].append(record)
     order = sorted(blocks, key=lambda backbone: (backbone.model != _PAPER_MODEL, backbone))
-    return [_build(plan, blocks[key], key) for key in order] or [_build(plan, [], None)]
+    tables = [_build(plan, blocks[key], key, epochs) for key in order]
+    return tables or [_build(plan, [], None, None)]
 
 
 def _backbone(plan: TablePlan, case: Case) -> Backbone:
@@ -118,20 +128,18 @@ def _belongs(plan: TablePlan, case: Case) -> bool:
     return any(fits(case, row, column) for row in rows for column in plan.columns)
 
 
-def _build(plan: TablePlan, records: list[Record], backbone: Backbone | None) -> Table:
-    lines = [
-        Line(
-            row.titles,
-            tuple(fill_cell(plan, row, column, records) for column in plan.columns),
-            row.ruled,
-        )
-        for row in plan.rows
-    ]
+def _build(
+    plan: TablePlan, records: list[Record], backbone: Backbone | None, epochs: int | None
+) -> Table:
+    # facts about data do not depend on how long was trained
+    budget, about = (None, "") if plan.block == "all" else choose_budget(plan, records, epochs)
+    lines = _lines(plan, records, budget)
     # if all cells were run in the same way, one note replaces the letters
     runs = list(dict.fromkeys(cell.note for line in lines for cell in line.cells if cell.note))
     letters = {run: _letter(number) for number, run in enumerate(runs)} if len(runs) > 1 else {}
     notes = [
         *_reading_notes(plan, backbone),
+        *([about] if about else []),
         *([f"Ours: {runs[0]}."] if len(runs) == 1 else []),
         *(f"{letter}: {run}." for run, letter in letters.items()),
         *_sum_notes(plan),
@@ -147,6 +155,19 @@ def _build(plan: TablePlan, records: list[Record], backbone: Backbone | None) ->
         ),
         notes=tuple(notes),
     )
+
+
+def _lines(plan: TablePlan, records: list[Record], budget: Budget | None) -> list[Line]:
+    """All rows of the paper, and those of ours that have a figure."""
+    lines = []
+    ruled = False
+    for row in plan.rows:
+        cells = tuple(fill_cell(plan, row, column, records, budget) for column in plan.columns)
+        ruled = ruled or row.ruled  # the rule above a row that is left out goes to the next one
+        if row.paper or any(cell.ours for cell in cells):
+            lines.append(Line(row.titles, cells, ruled))
+            ruled = False
+    return lines
 
 
 def _lettered(
@@ -185,7 +206,9 @@ def _title(plan: TablePlan, backbone: Backbone | None) -> str:
 
 
 def _reading_notes(plan: TablePlan, backbone: Backbone | None) -> list[str]:
-    first = "The paper | ours, mean over seeds; – means no result."
+    first = "The paper | ours: mean over seeds ± standard deviation; – means no result."
+    if plan.paired:
+        first += " In brackets after All: the difference to GPC with the same seeds and split."
     if backbone is None:
         return [first, "None of our runs belongs in this table yet."]
     alike = backbone.model == _PAPER_MODEL and backbone.pretraining in ("ImageNet", "")
