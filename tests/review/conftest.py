@@ -13,6 +13,14 @@ from newfound.workflows.discover import discover
 N = 150
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_tsne():
+    """The map of the report has tests of its own, and takes long where cores are few."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("newfound.report.map._has_tsne", lambda: False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def digits_run(tmp_path_factory):
     """150 pictures of digits, five classes known; one has a hostile name, two labels are wrong."""

@@ -62,7 +62,7 @@ const poll = async () => {
 };
 const watch = async () => {
   if (!document.hidden) await trying(poll);
-  setTimeout(watch, $("#progress").hidden ? 1500 : 300);
+  setTimeout(watch, $("#progress").hidden ? 1000 : 300);
 };
 
 // ----------------------------------------------------------------------------------- messages
