@@ -19,7 +19,8 @@ MODULES = {
 #: from rooms above it; the modules of the floor lie side by side in the package itself.
 ROOMS = [
     *["_version", "words", "progress", "errors", "arrays", "labels", "files", "metrics"],
-    *["mixture", "data", "deep", "encode", "result", "workflows", "report", "cli", "bench"],
+    *["mixture", "data", "deep", "encode", "result", "workflows", "report", "review"],
+    *["cli", "bench"],
     "__main__",
 ]
 RANKS = {name: rank for rank, name in enumerate(ROOMS)}

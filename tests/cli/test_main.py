@@ -33,7 +33,7 @@ N = 200
 GREY = "pixels-8x8-grey"
 COMMANDS = [
     *["count", "train", "pretrain", "discover", "embed", "predict", "update", "report", "export"],
-    "demo",
+    *["review", "demo"],
 ]
 #: A network that is trained in a second.
 SMALL = [
@@ -557,6 +557,26 @@ def test_update_says_what_changed_and_leaves_the_old_run(root, discovered, tmp_p
     assert (run_folder / "assignments.csv").read_bytes() == before
 
 
+def test_update_obeys_edits_and_stops_at_rows_that_it_cannot(discovered, tmp_path):
+    copy = shutil.copytree(discovered[0], tmp_path / "copy")
+    assert "nothing to do" in fail("update", copy)
+    (copy / "edits.csv").write_text("action,subject,value\nrename,new-001,seven\nconfirm,nobody\n")
+    refused = run("update", copy)
+    assert refused.exit_code == 2
+    assert "Row 3: there is no category 'nobody'." in refused.stderr.splitlines()
+    (copy / "edits.csv").write_text("action,subject,value\nrename,new-001,seven\n")
+    assert "Renamed: new-001 is now seven." in succeed("update", copy)
+    assert "seven" in read_result(copy).names
+    assert "1 category was renamed (new-001)" in (copy / "changes.html").read_text()
+    rows = pd.read_csv(copy / "audit.csv")
+    assert list(rows) == ["id", "label", "suggested_label", "score", "n_neighbours", "n_asked"]
+    assert rows["score"].is_monotonic_decreasing
+
+
+def test_review_of_no_run_is_told(tmp_path):
+    assert "no run folder" in fail("review", tmp_path / "nothing", "--no-browser")
+
+
 def test_report_draws_the_page_again(discovered):
     run_folder, _ = discovered
     page = run_folder / "report.html"
@@ -752,6 +772,7 @@ WORK = {
     "predict": ("newfound.workflows.predict.predict", ["run", "more"]),
     "update": ("newfound.workflows.update.update", ["run", "more"]),
     "report": ("newfound.result.store.read_result", ["run"]),
+    "review": ("newfound.review.server.review", ["run"]),
     "export": ("newfound.result.store.read_result", ["run", "--to", "csv", "--out", "a.csv"]),
     "demo": ("newfound.workflows.demo.run_demo", []),
 }

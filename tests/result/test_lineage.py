@@ -199,20 +199,35 @@ def test_changes_are_listed(changes):
         "new": {"new-004": 1, "owl": 2},
         "gone": {"new-001": "owl", "new-003": ""},
         "resized": {"cat": (2, 3), "new-002": (1, 2)},
+        "renamed": {"new-001": "owl"},
+        "merged": {},
+        "split": {},
     }
 
 
 def test_changes_are_told_in_words(changes):
     assert str(changes).splitlines() == [
-        "8 items, 7 before: 2 added, 1 removed, 3 in another category.",
+        "8 items, 7 before: 2 added, 1 removed, 1 in another category.",
+        "Renamed: new-001 is now owl.",
         "New category: new-004 (1 item).",
-        "New category: owl (2 items).",
-        "Gone: new-001; most of its items are now in owl.",
         "Gone: new-003.",
         "Grown: cat, from 2 to 3 items.",
         "Grown: new-002, from 1 to 2 items.",
     ]
     assert changes.in_words("picture") == str(changes).replace("item", "picture")
+
+
+def test_merged_and_split_categories_are_told():
+    before = table(a="x", b="x", c="y", d="y", e="z", f="z")
+    changes = compare(before, table(a="x", b="x", c="x", d="x", e="z", f="new-001"))
+    assert changes.merged == {"x": ["x", "y"]}
+    assert changes.split == {"z": ["new-001", "z"]}
+    assert str(changes).splitlines()[1:4] == [
+        "Merged into x: x, y.",
+        "Split: z is now new-001, z.",
+        "New category: new-001 (1 item).",
+    ]
+    assert "Gone" not in str(changes)
 
 
 def test_a_category_may_shrink():

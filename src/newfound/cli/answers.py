@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 
 def write_page(result: Result, folder: Path, progress: Progress) -> None:
-    """Write the report of a run."""
+    """Write the report of a run, and the labels that look wrong."""
+    from newfound.report.audit_table import write_audit
     from newfound.report.page import write_report
 
+    write_audit(result, folder / "audit.csv")
     step = functools.partial(progress, "Drawing the report")
     write_report(result, folder / "report.html", progress=step)
 

@@ -21,6 +21,7 @@ from newfound.cli.answers import (
     write_page_if_possible,
 )
 from newfound.cli.options import (
+    Browser,
     Commands,
     Device,
     Encoder,
@@ -29,10 +30,13 @@ from newfound.cli.options import (
     Link,
     MinConfidence,
     More,
+    MoreOrNone,
     NCategories,
+    NextRun,
     Out,
     Overwrite,
     Pictures,
+    Port,
     Quick,
     Redo,
     Rehearse,
@@ -269,15 +273,12 @@ def predict(
 @app.command()
 def update(
     run: Run,
-    more: More,
+    more: MoreOrNone = None,
     labels: Labels = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Another run folder for the result; by default RUN itself is updated."),
-    ] = None,
+    out: NextRun = None,
     min_confidence: MinConfidence = None,
 ) -> None:
-    """Add items or labels, and find the categories that they bring; the others keep their names."""
+    """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
     from newfound.report.changes import write_changes
     from newfound.workflows.update import update
 
@@ -291,6 +292,15 @@ def update(
     print_answer(result, target)
     print(changes.in_words(things(result.collection.kind, 1)))
     print(f"What changed: {target / 'changes.html'}.")
+
+
+@app.command()
+def review(run: Run, browser: Browser = True, port: Port = 0) -> None:
+    """Decide on the categories of a run, on a page in your browser; update obeys it."""
+    from newfound.review.server import review
+
+    with clear_errors():
+        review(run, port=port, open_browser=browser)
 
 
 @app.command()

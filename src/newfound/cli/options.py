@@ -31,6 +31,18 @@ Labels = Annotated[
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
+MoreOrNone = Annotated[
+    Path | None,
+    typer.Argument(help="More items of the same kind. Without them, only edits are obeyed."),
+]
+NextRun = Annotated[
+    Path | None,
+    typer.Option(help="Another run folder for the result; by default RUN itself is updated."),
+]
+Browser = Annotated[
+    bool, typer.Option("--browser/--no-browser", help="Open the page, or only print where.")
+]
+Port = Annotated[int, typer.Option(help="Port on this machine; 0 takes a free one.")]
 Encoder = Annotated[
     str,
     typer.Option(

@@ -64,6 +64,7 @@ def write_changes(changes: Changes, path: Path, result: Result | None = None) ->
         thing=things(kind, 1),
         things=things(kind),
         changes=changes,
+        lineage=lineage(changes),
         new=stills.finish(new),
         gone=stills.finish(gone),
         resized=sorted(
@@ -74,6 +75,15 @@ def write_changes(changes: Changes, path: Path, result: Result | None = None) ->
         n_more=max(0, len(changes.moved) - _MOST_ITEMS),
     )
     write_atomically(path, page.encode("utf-8", "replace"))
+
+
+def lineage(changes: Changes) -> list[tuple[str, list[str], list[str]]]:
+    """What became of categories: a word, their names before, and their names now."""
+    return [
+        *(("Renamed", [before], [now]) for before, now in changes.renamed.items()),
+        *(("Merged", before, [now]) for now, before in changes.merged.items()),
+        *(("Split", [before], now) for before, now in changes.split.items()),
+    ]
 
 
 def headline(changes: Changes, kind: str = "features") -> str:
@@ -91,15 +101,24 @@ def headline(changes: Changes, kind: str = "features") -> str:
     str
         A sentence.
     """
-    parts = []
-    if changes.new:
-        found = plural(len(changes.new), "new category was", "new categories were") + " found"
-        parts.append(f"{found}{_name_of_one(changes.new)}")
-    if changes.gone:
-        gone = plural(len(changes.gone), "category is", "categories are") + " gone"
-        parts.append(f"{gone}{_name_of_one(changes.gone)}")
+    told = {*changes.renamed.values(), *(now for nows in changes.split.values() for now in nows)}
+    lost = {*changes.renamed, *(old for olds in changes.merged.values() for old in olds)}
+    new = [name for name in changes.new if name not in {*told, *changes.merged}]
+    gone = [name for name in changes.gone if name not in lost]
+    counts = {
+        "found": (new, "new category was", "new categories were"),
+        "renamed": (changes.renamed, "category was", "categories were"),
+        "merged": (lost - {*changes.renamed}, "category was", "categories were"),
+        "split": (changes.split, "category was", "categories were"),
+        "gone": (gone, "category is", "categories are"),
+    }
+    parts = [
+        f"{plural(len(names), *words)} {what}{_name_of_one(names)}"
+        for what, (names, *words) in counts.items()
+        if names
+    ]
     if parts:
-        return " and ".join(parts) + "."
+        return ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1] + "."
     if changes.moved:
         n = len(changes.moved)
         is_ = "is" if n == 1 else "are"

@@ -24,6 +24,7 @@ from newfound.errors import require
 from newfound.files import write_atomically
 from newfound.progress import StepProgress
 from newfound.report.audit import DuplicatePair, Suspect, audit_labels, find_duplicates
+from newfound.report.audit_table import undecided_labels
 from newfound.report.cards import Card, cards_to_check, featured_rows, make_cards
 from newfound.report.charts import (
     balance_sentence,
@@ -81,7 +82,7 @@ def render_report(result: Result, *, progress: StepProgress | None = None) -> st
     """The page of a result, as text; see `write_report`."""
     page_template = template("page.html")
     items = Items(result)
-    suspects = audit_labels(result.V, items.codes, items.is_labelled)
+    suspects = audit_labels(result.V, items.codes, undecided_labels(result))
     collection = result.collection
     duplicates = find_duplicates(result.features, items.codes, collection.y, collection.paths)
     # Whatever the page mentions must be among the items that it holds.

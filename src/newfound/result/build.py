@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +90,42 @@ def result_from(
         prototypes=mixture.prototypes_,
         V=V,
         encoder=encoder or {},
+    )
+
+
+def with_held_rows(result: Result, held: Mapping[int, int]) -> Result:
+    """The same result with some unlabelled items in the category that a person wants.
+
+    Parameters
+    ----------
+    result : Result
+        With its model.
+    held : mapping of int
+        Row → code of its category.
+
+    Returns
+    -------
+    Result
+        Its prototypes are the same; sizes, exemplars and outlier scores are those of the new
+        categories.
+    """
+    if not held:
+        return result
+    assert result.mixture is not None
+    is_labelled, calibration = result.collection.is_labelled, result.record.calibration
+    fixed = np.where(is_labelled, result.assigned.labels, -1)
+    fixed[list(held)] = list(held.values())
+    mixture = copy.copy(result.mixture)
+    mixture.labels_ = np.where(fixed >= 0, fixed, mixture.labels_)
+    assigned, V = assign(mixture, result.features, fixed)
+    assigned = calibrated(assigned, calibration)
+    distance = leave_one_out(assigned, is_labelled, mixture.n_known_)
+    return replace(
+        result,
+        mixture=mixture,
+        assigned=assigned,
+        outlier_scores=outlier_scores(distance, usual_distances(distance, is_labelled)),
+        profiles=profile_categories(mixture, V, assigned, is_labelled),
     )
 
 

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from newfound.arrays import Ints
-from newfound.words import plural
+from newfound.words import first_few, plural
 
 Table: TypeAlias = Any  # a pandas.DataFrame
 
 #: Two categories are the same if they share at least this part of the smaller one.
 SAME = 0.5
+#: A category is split into parts that have at least this share of its items.
+PART = 0.1
 
 
 def novel_ids(n: int, taken: Iterable[str] = (), after: int = 0) -> list[str]:
@@ -162,6 +164,12 @@ class Changes:
         now, or an empty text if none of its items is left.
     resized : dict of (int, int)
         Categories that grew or shrank, with their size before and now.
+    renamed : dict of str
+        Categories that are gone because they have another name now: name before → name now.
+    merged : dict of list of str
+        Categories that hold most of several earlier ones, with the names of these.
+    split : dict of list of str
+        Categories whose items are in several categories now, of which at least one is new.
     """
 
     n_before: int
@@ -172,10 +180,18 @@ class Changes:
     new: dict[str, int]
     gone: dict[str, str]
     resized: dict[str, tuple[int, int]]
+    renamed: dict[str, str] = field(default_factory=dict)
+    merged: dict[str, list[str]] = field(default_factory=dict)
+    split: dict[str, list[str]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+    @property
+    def n_moved(self) -> int:
+        """Number of items in another category, not counting those whose category was renamed."""
+        return sum(self.renamed.get(before) != now for _, before, now in self.moved)
 
     def __str__(self) -> str:
         return self.in_words()
@@ -191,18 +207,26 @@ class Changes:
         Returns
         -------
         str
-            New categories first, then those that are gone, then sizes.
+            What became of categories first, then new ones, those that are gone, and sizes.
         """
         lines = [
             f"{self.n_after:,} {thing}s, {self.n_before:,} before: {len(self.added):,} added, "
-            f"{len(self.removed):,} removed, {len(self.moved):,} in another category."
+            f"{len(self.removed):,} removed, {self.n_moved:,} in another category."
         ]
+        lines += [f"Renamed: {old} is now {new}." for old, new in self.renamed.items()]
+        lines += [f"Merged into {now}: {first_few(old)}." for now, old in self.merged.items()]
+        lines += [f"Split: {old} is now {first_few(new)}." for old, new in self.split.items()]
+        named = {*self.renamed.values()}
         lines += [
-            f"New category: {name} ({plural(size, thing)})." for name, size in self.new.items()
+            f"New category: {name} ({plural(size, thing)})."
+            for name, size in self.new.items()
+            if name not in named
         ]
+        told = {*self.renamed, *(old for group in self.merged.values() for old in group)}
         lines += [
             f"Gone: {name}" + (f"; most of its {thing}s are now in {now}." if now else ".")
             for name, now in self.gone.items()
+            if name not in told
         ]
         lines += [
             f"{'Grown' if now > before else 'Shrunk'}: {name}, "
@@ -231,6 +255,8 @@ def compare(before: Table, now: Table) -> Changes:
     new = dict(zip(now["id"], now["category"], strict=True))
     old_sizes, new_sizes = _sizes(old), _sizes(new)
     both = [name for name in new if name in old]
+    gone = {name: _successor(name, old, new) for name in old_sizes if name not in new_sizes}
+    renamed, merged, split = _lineage(old, new)
     return Changes(
         n_before=len(old),
         n_after=len(new),
@@ -238,13 +264,41 @@ def compare(before: Table, now: Table) -> Changes:
         removed=[name for name in old if name not in new],
         moved=[(name, old[name], new[name]) for name in both if old[name] != new[name]],
         new={name: size for name, size in new_sizes.items() if name not in old_sizes},
-        gone={name: _successor(name, old, new) for name in old_sizes if name not in new_sizes},
+        gone=gone,
         resized={
             name: (old_sizes[name], size)
             for name, size in new_sizes.items()
             if name in old_sizes and old_sizes[name] != size
         },
+        renamed=renamed,
+        merged=merged,
+        split=split,
     )
+
+
+def _lineage(
+    old: dict[str, str], new: dict[str, str]
+) -> tuple[dict[str, str], dict[str, list[str]], dict[str, list[str]]]:
+    """Which categories were renamed, merged and split, by the items that they share."""
+    shared = Counter((old[item], new[item]) for item in new if item in old)
+    old_sizes, new_sizes = _sizes(old), _sizes(new)
+    parts: dict[str, list[str]] = {}
+    sources: dict[str, list[str]] = {}
+    renamed = {}
+    for (before, now), n in sorted(shared.items(), key=lambda entry: (-entry[1], entry[0])):
+        is_part = now == before or now not in old_sizes
+        if is_part and n >= PART * old_sizes[before]:
+            parts.setdefault(before, []).append(now)
+        if n > SAME * old_sizes[before] and (before not in new_sizes or before == now):
+            sources.setdefault(now, []).append(before)
+            is_most = n > SAME * new_sizes[now]
+            if is_most and before not in new_sizes and now not in old_sizes:
+                renamed[before] = now
+    merged = {now: olds for now, olds in sources.items() if len(olds) > 1}
+    in_merged = {name for olds in merged.values() for name in olds}
+    split = {before: nows for before, nows in parts.items() if len(nows) > 1}
+    renamed = {before: now for before, now in renamed.items() if before not in in_merged}
+    return renamed, merged, split
 
 
 def _sizes(categories: dict[str, str]) -> dict[str, int]:

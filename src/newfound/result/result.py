@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from newfound.data.collection import Collection
 from newfound.data.tables import Table, as_objects, make_table
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import Assigned, Singles, unsure_items
+from newfound.result.edits.verbs import Editable
 from newfound.result.notebook import show_result
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
@@ -34,7 +36,7 @@ SEPARATOR = "; "
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Editable):
     """What was found in a collection.
 
     A category is identified by its code, which is its position in `names`: known classes come
@@ -64,6 +66,8 @@ class Result:
         The items in the mixture's space.
     encoder : dict
         What made the features, as it is stored with the model.
+    folder : Path or None
+        The run folder; None if the result is in none.
     """
 
     collection: Collection
@@ -77,6 +81,7 @@ class Result:
     prototypes: Floats
     V: Singles
     encoder: dict[str, Any] = field(default_factory=dict)
+    folder: Path | None = None
 
     def __len__(self) -> int:
         return len(self.collection)

@@ -24,8 +24,9 @@ _READABLE_VERSIONS = ("0.1", "0.2")
 _LOCK = ".lock"
 #: Commands with an option to overwrite.
 _CAN_OVERWRITE = ("discover", "train")
-#: What `staged` does not replace: checkpoints, and pages about an earlier result.
-_NOT_OF_THE_RESULT = ("train", "report.html", "changes.json", "changes.html")
+#: What `staged` does not replace: checkpoints, pages about an earlier result, and which edits it
+#: has obeyed.
+_NOT_OF_THE_RESULT = ("train", "report.html", "changes.json", "changes.html", "decisions.json")
 _STAGE = ".next"
 
 _IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])

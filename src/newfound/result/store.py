@@ -72,6 +72,8 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
         # The sentences are for people who open the file. They are not read back.
         sentences = {"sentence": result.answer, "trust": result.trust}
         write_json(stage / RUN, {**result.record.as_json(), **sentences})
+    # Edits go to the folder that the result is in. The class is frozen for everybody else.
+    object.__setattr__(result, "folder", Path(folder))
 
 
 def write_skipped(skipped: Sequence[Skipped], path: Path) -> None:
@@ -145,6 +147,7 @@ def read_result(folder: Path) -> Result:
         prototypes=model.prototypes,
         V=model.V,
         encoder=model.encoder,
+        folder=folder,
     )
 
 

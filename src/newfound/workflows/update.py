@@ -1,4 +1,4 @@
-"""`newfound update`: more items or labels, and the categories that they bring; ids are kept."""
+"""`newfound update`: a person's edits, more items or labels, and the categories they bring."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 from sklearn.base import clone
 
 from newfound.data.collection import Collection, check_discoverable
+from newfound.errors import InputError
 from newfound.files import write_atomically
 from newfound.labels import encode_labels
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.extension import extended
 from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
+from newfound.result.edits.decisions import Obeyed, decide
+from newfound.result.edits.log import EDITS, Edit, read_edits
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run, record_start, reopen_run
@@ -24,20 +27,24 @@ from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
+from newfound.workflows.obeying import obey
 from newfound.workflows.rerun import command_line
 from newfound.workflows.source import Source, check_outside, fingerprint, read_and_warn
 
 
 def update(
     run: Path | str,
-    more: Source,
+    more: Source | None = None,
     labels: Path | str | None = None,
     *,
     out: Path | str | None = None,
     min_confidence: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, Changes]:
-    """Add items or labels to a run, and find the categories that these bring.
+    """Obey the edits of a run, add items or labels to it, and find the categories that these bring.
+
+    What ``edits.csv`` in the run folder says is done first, and nothing overrides it. Categories
+    that it does not speak of stay as they are.
 
     New items go to the nearest category. Where they are far more frequent among their neighbours
     than the growth of the categories explains, they become a new category. Old items stay in
@@ -52,8 +59,9 @@ def update(
     ----------
     run : path
         The run folder.
-    more : path or Collection
-        New items, or the run's own collection after items were added to it.
+    more : path or Collection, optional
+        New items, or the run's own collection after items were added to it. By default only the
+        edits are obeyed.
     labels : path, optional
         A table of labels for `more`.
     out : path, optional
@@ -69,28 +77,62 @@ def update(
         All items, old and new.
     changes : Changes
         What differs from the run.
+
+    Raises
+    ------
+    InputError
+        If the data cannot be used, or if edits contradict each other. Nothing is changed then.
     """
     run, target = Path(run), Path(run if out is None else out)
+    if more is None and labels is not None:
+        raise InputError("`labels` are labels for `more`: give the items, too (MORE).")
     with contextlib.ExitStack() as locks:
         if out is None:
             locks.enter_context(reopen_run(run))
         old = read_result(run)
         job = _job_like(old, min_confidence, progress)
-        collection = read_and_warn(job, more, labels)
-        merged = merge_items(old, encode_like(old, run, collection, job))
-        check_discoverable(merged.collection)
-        data = fingerprint(merged.collection)
+        line = _command_line(run, more, labels=labels, out=out, min_confidence=job.min_confidence)
+        edits, obeyed = read_edits(run), Obeyed.read(run)
+        decisions = decide(old, edits, obeyed)
+        decisions.check()
+        _check_work(run, more, edits, obeyed)
+        result = obey(old, decisions, job, line) if decisions.is_new else old
+        merged = None if more is None else _merge_more(result, run, (more, labels), job)
+        data = fingerprint(result.collection if merged is None else merged.collection)
         if out is not None:
-            check_outside(target, merged.collection)
+            check_outside(target, result.collection if merged is None else merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
-        options = {"labels": labels, "out": out, "min_confidence": job.min_confidence}
-        line = _command_line(run, more, **options)
-        result = _updated_result(old, merged, job, line)
+            _copy_edits(run, target)
+        if merged is not None:
+            result = _updated_result(result, merged, job, line)
+            if decisions.obeyed.effects:  # what edits say holds for the new partition as well
+                decisions = decide(result, edits, decisions.obeyed)
+                result = obey(result, decisions, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
-        write_result(result, target, changes=changes.as_dict())
+        stored = decisions.obeyed.as_json()
+        write_result(result, target, changes=changes.as_dict(), decisions=stored)
         record_start(target, command="update", data=data)
     return result, changes
+
+
+def _check_work(run: Path, more: Source | None, edits: list[Edit], obeyed: Obeyed) -> None:
+    """Refuse an update that has nothing to do, because something was forgotten."""
+    if more is None and not edits and not obeyed.effects:
+        raise InputError(
+            f"There is nothing to do: no more items were given, and {run / EDITS} has no edits. "
+            f"Give more items, or decide something with `newfound review {run}`."
+        )
+
+
+def _merge_more(
+    old: Result, run: Path, more: tuple[Source, Path | str | None], job: Job
+) -> MergedItems:
+    """Read and encode more items, and join them with the old ones."""
+    collection = read_and_warn(job, *more)
+    merged = merge_items(old, encode_like(old, run, collection, job))
+    check_discoverable(merged.collection)
+    return merged
 
 
 def _job_like(old: Result, min_confidence: float | None, progress: Progress | None) -> Job:
@@ -172,10 +214,18 @@ def _refit(old: Result, merged: MergedItems, job: Job) -> SplitMergeMixture:
         return mixture.refit(merged.features, merged.collection.y, start_partition(old, merged))
 
 
-def _command_line(run: Path, more: Source, **options: Any) -> str | None:
+def _command_line(run: Path, more: Source | None, **options: Any) -> str | None:
+    if more is None:
+        return command_line("update", run, **options)
     if isinstance(more, Collection):  # made in Python: no command line can name it
         return None
     return command_line("update", run, more, **options)
+
+
+def _copy_edits(run: Path, out: Path) -> None:
+    """Copy the edits into a new run folder, where they go on."""
+    if (run / EDITS).is_file() and out.resolve() != run.resolve():
+        write_atomically(out / EDITS, (run / EDITS).read_bytes())
 
 
 def _copy_network(old: Result, run: Path, out: Path) -> None:

@@ -1,0 +1,1 @@
+"""Decisions of a person about the categories: the file ``edits.csv``, and what follows from it."""
