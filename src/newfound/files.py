@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from newfound.errors import InputError
+from newfound.errors import InputError, MissingExtraError
 
 #: EEXIST and ENOTDIR: a file lies where a folder should be.
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
@@ -83,14 +83,49 @@ def write_json(path: Path, content: Any) -> None:
     write_atomically(path, text.encode())
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file that newfound wrote; a damaged one raises `InputError`."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object that newfound wrote; anything else raises `InputError`."""
+    with explained_errors(path, "cannot be read as JSON", "Run newfound into a new folder."):
+        return parse_json(path.read_bytes())
+
+
+def parse_json(content: bytes | str) -> dict[str, Any]:
+    """A JSON object; anything else is a ValueError, also if it is nested too deeply."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read ({error}). Run newfound into a new folder.") from (
-            error
-        )
+        values = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"expected an object {{…}}, but it is a {type(values).__name__}")
+    return values
+
+
+@contextlib.contextmanager
+def explained_errors(what: object, problem: str, advice: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into `InputError`.
+
+    Decoders raise all kinds of errors on damaged files: of zip, zlib, tokens, numbers, memory.
+
+    Parameters
+    ----------
+    what : object
+        The file, or a name for it.
+    problem : str
+        What is wrong with it, as in "cannot be read as JSON".
+    advice : str
+        What a person can do, as a sentence.
+    """
+    try:
+        yield
+    except (InputError, MissingExtraError):
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        elif isinstance(error, MemoryError):
+            reason = "too large for the free memory"
+        raise InputError(f"{what} {problem} ({reason}). {advice}") from error
 
 
 @contextlib.contextmanager

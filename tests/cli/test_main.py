@@ -319,6 +319,12 @@ def test_pretrain_reads_no_labels(asked):
 # ----------------------------------------------------------------------------------- the commands
 
 
+@pytest.mark.parametrize("seed", ["-1", "4294967296"])
+def test_a_seed_that_numpy_does_not_take_is_refused(seed, tmp_path):
+    np.savez(tmp_path / "f.npz", X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
+    assert run("count", tmp_path / "f.npz", "--seed", seed).exit_code == 2
+
+
 def test_count_says_how_many(tmp_path):
     np.savez(tmp_path / "f.npz", X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
     printed = succeed("count", tmp_path / "f.npz", "--seed", "1", "--sizes", "alike")

@@ -188,6 +188,13 @@ def test_a_truncated_file_is_refused(tmp_path, share):
         load_checkpoint(path)
 
 
+@pytest.mark.parametrize("state", ["[]", "{", "[" * 100_000])
+def test_a_header_of_another_kind_is_refused(tmp_path, state):
+    save_file({"a": torch.zeros(1)}, tmp_path / "c.safetensors", metadata={"newfound": state})
+    with pytest.raises(InputError, match="is not a checkpoint"):
+        load_checkpoint(tmp_path / "c.safetensors")
+
+
 def test_nothing_is_unpickled(tmp_path):
     class Trap:
         def __reduce__(self):

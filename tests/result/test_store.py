@@ -16,6 +16,7 @@ from newfound.data.collection import Skipped
 from newfound.errors import InputError
 from newfound.result.build import predict_table, result_from
 from newfound.result.record import RunFacts
+from newfound.result.run_folder import check_same
 from newfound.result.store import read_result, write_result
 
 
@@ -231,6 +232,25 @@ def test_a_damaged_folder_is_reported(folder, name, how):
         content = (folder / name).read_bytes()
         (folder / name).write_bytes(content[: len(content) // 2] if len(content) > 99 else b"x")
     with pytest.raises(InputError, match=rf"{Path(name).name} is missing or damaged .* again"):
+        read_result(folder)
+
+
+@pytest.mark.parametrize("name", ["run.json", "model/mixture.json"])
+@pytest.mark.parametrize("content", ["[]", "3", "{}", "[" * 100_000, "", '{"version": 2}', "\xff"])
+def test_json_of_another_kind_is_reported(folder, name, content):
+    (folder / name).write_text(content, encoding="latin-1")
+    with pytest.raises(InputError):
+        read_result(folder)
+    (folder / "started.json").write_text(content, encoding="latin-1")
+    with pytest.raises(InputError):
+        check_same(folder, command="discover", data="data")
+
+
+@pytest.mark.parametrize("column", ["category", "id", "confidence", "given_label"])
+def test_a_table_without_a_column_is_reported(folder, column):
+    path = folder / "assignments.parquet"
+    pd.read_parquet(path).drop(columns=column).to_parquet(path)
+    with pytest.raises(InputError, match="damaged"):
         read_result(folder)
 
 

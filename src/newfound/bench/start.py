@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from newfound.array_files import read_array
 from newfound.arrays import Floats
 from newfound.deep.engine import start_engine
 from newfound.deep.images.extraction import Extractor
@@ -39,8 +40,7 @@ def start_features(
         Features, not normalised.
     """
     if file is not None and file.exists():
-        kept: Floats = np.load(file, allow_pickle=False)
-        return kept
+        return read_array(file)
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
     torch.manual_seed(settings.run.seed)  # decides random weights
     backbone = load_backbone(

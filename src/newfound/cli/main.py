@@ -96,9 +96,11 @@ def count(
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
     from newfound.mixture.counting.count import count_categories
+    from newfound.workflows.job import Job
     from newfound.workflows.source import read_features
 
     with clear_errors():
+        Job(seed).check()
         known_sizes = parse_sizes(sizes) or "unknown"
         rows = read_features(file, labels)
         with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from newfound.arrays import Floats
 from newfound.deep.average import weights_of_result
-from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.checkpoint import as_checkpoint, load_checkpoint
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views, views_for
@@ -111,5 +111,6 @@ def load_trained(settings: Settings, checkpoint: Path) -> TrainedNetwork:
         for name, value in weights_of_result(tensors).items()
         if name.startswith("backbone.")
     }
-    backbone.load_state_dict(weights, strict=False)  # frozen parameters are not in the file
+    with as_checkpoint(checkpoint):
+        backbone.load_state_dict(weights, strict=False)  # frozen parameters are not in the file
     return TrainedNetwork(backbone, views_for(backbone, settings.views))

@@ -231,9 +231,9 @@ def check_same(folder: Path, *, command: str, data: str) -> None:
         )
 
 
-def _check_version(folder: Path, version: str) -> None:
+def _check_version(folder: Path, version: object) -> None:
     """Refuse a run of a version whose folders cannot be read."""
-    if ".".join(version.split(".")[:2]) not in _READABLE_VERSIONS:
+    if ".".join(str(version).split(".")[:2]) not in _READABLE_VERSIONS:
         raise InputError(
             f"{folder} was written by newfound {version}; this is {__version__}. "
             f"Install newfound=={version} to read it, or run into a new folder."

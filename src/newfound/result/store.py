@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from newfound.array_files import read_array
 from newfound.arrays import Floats, Ints
 from newfound.data.collection import Collection, Labels, Skipped
 from newfound.data.tables import (
+    AGAIN,
+    DAMAGED,
     Table,
     as_objects,
     damaged,
@@ -20,8 +23,8 @@ from newfound.data.tables import (
     write_csv,
     write_parquet,
 )
-from newfound.errors import require
-from newfound.files import read_json, whole_file, write_json
+from newfound.errors import InputError, require
+from newfound.files import explained_errors, read_json, whole_file, write_json
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import Assigned, Singles, distances_from_prototypes, project
 from newfound.result.evidence import MoveEvidence, weigh_moves
@@ -125,16 +128,15 @@ def read_result(folder: Path) -> Result:
     table = read_parquet(folder / "assignments.parquet")
     categories = read_parquet(folder / "categories.parquet")
     model = _read_model(folder / "model", len(table), len(categories))
-    try:
+    with explained_errors(folder / "categories.parquet", DAMAGED, AGAIN):
         names = tuple(categories["category"])
         assigned = _assigned_from(table, names, model)
         profiles = _profiles_from(categories, table["id"].tolist(), assigned.labels, model)
         scores = table["outlier_score"].to_numpy(dtype=np.float64)
         labels = table["given_label"].to_numpy(dtype=object)
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(folder / "categories.parquet", error) from error
+        collection = _read_collection(folder, record, table, labels, model.features)
     return Result(
-        collection=_read_collection(folder, record, table, labels, model.features),
+        collection=collection,
         features=model.features,
         mixture=model.mixture,
         names=names,
@@ -172,9 +174,9 @@ def _read_model(folder: Path, n_rows: int, n_categories: int) -> _Model:
 
 def _read_features(path: Path, n_rows: int) -> Floats:
     try:
-        features: Floats = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(path, error) from error
+        features: Floats = read_array(path)
+    except InputError as error:
+        raise damaged(path, error.__cause__) from error
     if features.ndim != 2 or len(features) != n_rows:
         raise damaged(path, f"it holds {len(features)} rows for {n_rows} items")
     return features
@@ -199,11 +201,9 @@ def _read_collection(
 
 def _read_skipped(path: Path) -> list[Skipped]:
     pandas = require("pandas", "report")
-    try:
+    with explained_errors(path, DAMAGED, AGAIN):
         table = pandas.read_csv(path, dtype=str, na_filter=False)
         rows = list(zip(table["path"], table["reason"], strict=True))
-    except (OSError, ValueError, KeyError) as error:
-        raise damaged(path, error) from error
     return [Skipped(unescape_formula(name), unescape_formula(reason)) for name, reason in rows]
 
 

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from newfound.arrays import LabelsLike
 from newfound.data.collection import Collection, check_discoverable
+from newfound.data.tables import AGAIN, DAMAGED
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
+from newfound.files import explained_errors
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.result.build import result_from
+from newfound.result.model_file import WORDS
 from newfound.result.record import History, Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
@@ -274,7 +277,8 @@ def encode_with_trained(
     collection: Collection, encoder: dict[str, Any], run: Path, job: Job
 ) -> EncodedItems:
     """Features from the network that a run has trained."""
-    settings = _settings_of(encoder)
+    with explained_errors(run / "model" / WORDS, DAMAGED, AGAIN):
+        settings = _settings_of(encoder)
     checkpoint = run / TRAIN / encoder["checkpoint"]
     if not checkpoint.is_file():
         raise InputError(
