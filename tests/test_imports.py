@@ -19,7 +19,7 @@ MODULES = {
 #: from rooms above it; the modules of the floor lie side by side in the package itself.
 ROOMS = [
     *["_version", "words", "progress", "errors", "arrays", "labels", "files", "limits"],
-    *["array_files", "metrics"],
+    *["array_files", "own_folder", "metrics"],
     *["mixture", "data", "deep", "encode", "result", "workflows", "report", "cli", "bench"],
     "__main__",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import os
 from collections.abc import Iterator
@@ -49,8 +50,10 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_parts_of_dead_processes(path)
         try:
-            with temporary.open("wb") as file:
+            # "x": a link that was put in its place is not followed, the opening fails
+            with temporary.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())  # else the new name may reach the disk before the content
@@ -59,6 +62,27 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def _remove_parts_of_dead_processes(path: Path) -> None:
+    """Remove what killed processes left of this file, and what has the name of our own part."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        process = part.name.split(".")[-2]
+        if process == str(os.getpid()) or (process.isdecimal() and not _is_alive(int(process))):
+            part.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is such a process on this machine; True if that cannot be known."""
+    if os.name == "nt":  # there, the signal 0 would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user
+        return True
+    return True
 
 
 def write_atomically(path: Path, content: bytes) -> None:

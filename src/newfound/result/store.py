@@ -32,7 +32,7 @@ from newfound.result.model_file import load_mixture, save_mixture
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
 from newfound.result.result import SEPARATOR, Result
-from newfound.result.run_folder import RUN, check_run, staged
+from newfound.result.run_folder import RUN, check_run, read_settled, staged
 
 #: Columns of ``categories.parquet`` with the evidence as numbers; 0.1.0 kept sentences only.
 _EVIDENCE = ("split_gap", "split_log_ratio", "merge_gap", "merge_log_ratio")
@@ -124,6 +124,11 @@ def read_result(folder: Path) -> Result:
     """
     folder = Path(folder)
     check_run(folder)
+    return read_settled(folder, lambda: _read_files(folder))
+
+
+def _read_files(folder: Path) -> Result:
+    """The files of a result, which must not change meanwhile."""
     record = RunRecord.from_json(read_json(folder / RUN))
     table = read_parquet(folder / "assignments.parquet")
     categories = read_parquet(folder / "categories.parquet")

@@ -26,7 +26,7 @@ from newfound.result.record import History, Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
-from newfound.workflows.conversion import convert_training, is_training_0_1_0
+from newfound.workflows.conversion import convert_training
 from newfound.workflows.encoding import EncodedItems
 from newfound.workflows.fitting import Fitted, facts_of
 from newfound.workflows.job import Job
@@ -172,8 +172,7 @@ def open_training(
         require("pyarrow", "report")  # a missing package is reported before hours of work
         if fabric.is_global_zero:
             data = fingerprint(collection)
-            if is_training_0_1_0(folder):
-                convert_training(folder, command=command, data=data)
+            convert_training(folder, command=command, data=data)
             opened = open_run(folder, command=command, data=data, overwrite=overwrite)
             stack.enter_context(opened)
         fabric.barrier()
