@@ -18,7 +18,7 @@ from newfound.deep.logs import TensorBoard  # noqa: E402
 from newfound.deep.network.backbone import load_backbone  # noqa: E402
 from newfound.deep.settings import Settings  # noqa: E402
 from newfound.errors import InputError  # noqa: E402
-from newfound.files import read_json  # noqa: E402
+from newfound.files import read_json, write_json  # noqa: E402
 from newfound.own_folder import locked  # noqa: E402
 from newfound.report.page import render_report  # noqa: E402
 from newfound.result.export import export  # noqa: E402
@@ -311,7 +311,7 @@ def test_the_files_of_a_stranger_are_not_taken_for_a_training(root, finished, tm
     else:
         (folder / "last.safetensors").write_text("mine")
     before = {path.name: path.read_bytes() for path in folder.glob("*.*") if path.is_file()}
-    with pytest.raises(InputError, match=r"is not empty .* no run folder"):
+    with pytest.raises(InputError, match=r"is not empty .* no run folder|started\.json cannot"):
         train_on(root, folder)
     after = {path.name: path.read_bytes() for path in folder.glob("*.*") if path.name in before}
     assert after == before
@@ -326,6 +326,18 @@ def test_the_run_of_another_command_is_not_trained_over(root, finished, tmp_path
     with locked(copy), pytest.raises(InputError, match="in use"):
         train_on(root, copy, overwrite=True)
     assert contents(copy) == before
+
+
+def test_a_checkpoint_outside_of_the_run_is_neither_read_nor_written(root, finished, tmp_path):
+    copy = shutil.copytree(finished[1], tmp_path / "run")
+    words = read_json(copy / "model" / "mixture.json")
+    words["encoder"]["checkpoint"] = "../../precious"
+    write_json(copy / "model" / "mixture.json", words)
+    (tmp_path / "precious").write_text("mine")
+    for use in (predict, lambda *names: update(*names, out=tmp_path / "a" / "next")):
+        with pytest.raises(InputError, match=r"is damaged"):
+            use(copy, root / "more")
+    assert (tmp_path / "precious").read_text() == "mine"
 
 
 # --- what cannot be used

@@ -286,8 +286,11 @@ def update(
         result, changes = update(
             run, more, labels, out=out, min_confidence=min_confidence, progress=progress
         )
-        write_page(result, target, progress)
-        write_changes(changes, target / "changes.html", result)
+        # A new result has removed the pages about the one before.
+        if not (target / "report.html").is_file():
+            write_page(result, target, progress)
+        if not (target / "changes.html").is_file():
+            write_changes(changes, target / "changes.html", result)
     print_answer(result, target)
     print(changes)
     print(f"What changed: {target / 'changes.html'}.")

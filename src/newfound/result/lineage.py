@@ -177,6 +177,13 @@ class Changes:
         """Plain values, for JSON."""
         return asdict(self)
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Changes:
+        """Read what `as_dict` gave, after JSON has made lists of tuples."""
+        moved = [(name, before, now) for name, before, now in values["moved"]]
+        resized = {name: (before, now) for name, (before, now) in values["resized"].items()}
+        return cls(**{**values, "moved": moved, "resized": resized})
+
     def __str__(self) -> str:
         lines = [
             f"{self.n_after} items, {self.n_before} before: {len(self.added)} added, "

@@ -26,6 +26,9 @@ from newfound.mixture.split_merge import Move
 
 NUMBERS, WORDS = "mixture.safetensors", "mixture.json"
 
+#: Checkpoints of trainings, see `newfound.deep.checkpoint`.
+_CHECKPOINTS = ("last.safetensors", "best.safetensors")
+
 #: Increased when older files can no longer be read.
 _FORMAT = 1
 
@@ -94,7 +97,17 @@ def load_mixture(folder: Path) -> tuple[SplitMergeMixture, dict[str, Any]]:
         numbers = require("safetensors.numpy", "train").load((folder / NUMBERS).read_bytes())
         mixture = _mixture_from(numbers, words)
         _check_shapes(mixture)
-        return mixture, dict(words["encoder"])
+        _check_encoder(words["encoder"])
+        return mixture, words["encoder"]
+
+
+def _check_encoder(encoder: dict[str, Any]) -> None:
+    """Refuse a description that would lead to a file outside of the run, with a ValueError."""
+    name = encoder.get("checkpoint", _CHECKPOINTS[0])
+    if not all(isinstance(encoder.get(key, ""), str) for key in ("kind", "name", "sha256")):
+        raise ValueError("the encoder is not described by texts")
+    if name not in _CHECKPOINTS:
+        raise ValueError(f"its checkpoint is {name!r}; expected {' or '.join(_CHECKPOINTS)}")
 
 
 def _check_shapes(mixture: SplitMergeMixture) -> None:

@@ -224,8 +224,13 @@ def reopen_run(folder: Path) -> Iterator[Path]:
 
 def record_start(folder: Path, *, command: str, data: str, redo: bool = False) -> None:
     """Write which version, command and data a folder is for, and whether a run is redone."""
-    start = {"version": __version__, "command": command, "data": data}
+    start = start_of(command, data)
     write_json(folder / STARTED, {**start, "redo": True} if redo else start)
+
+
+def start_of(command: str, data: str) -> dict[str, str]:
+    """What ``started.json`` says."""
+    return {"version": __version__, "command": command, "data": data}
 
 
 def is_finished(folder: Path) -> bool:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from newfound.data.collection import Collection, check_discoverable
-from newfound.files import write_atomically
+from newfound.data.tables import AGAIN, DAMAGED
+from newfound.files import explained_errors, read_json, write_atomically
 from newfound.labels import encode_labels
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.extension import extended
@@ -18,14 +20,20 @@ from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
-from newfound.result.run_folder import open_run, record_start, reopen_run
+from newfound.result.run_folder import is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
 from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
 from newfound.workflows.rerun import command_line
-from newfound.workflows.source import Source, check_outside, fingerprint, read_and_warn
+from newfound.workflows.source import (
+    Source,
+    check_outside,
+    content_fingerprint,
+    fingerprint,
+    read_and_warn,
+)
 
 
 def update(
@@ -77,20 +85,43 @@ def update(
         old = read_result(run)
         job = _job_like(old, min_confidence, progress)
         collection = read_and_warn(job, more, labels)
+        job.content = content_fingerprint(collection)
         merged = merge_items(old, encode_like(old, run, collection, job))
         check_discoverable(merged.collection)
         data = fingerprint(merged.collection)
         if out is not None:
             check_outside(target, merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
+        done = old if out is None else read_result(target) if is_finished(target) else None
+        if done is not None and _is_done(done, merged, job):
+            return done, _stored_changes(target)
         options = {"labels": labels, "out": out, "min_confidence": job.min_confidence}
         line = _command_line(run, more, **options)
         result = _updated_result(old, merged, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
-        write_result(result, target, changes=changes.as_dict())
-        record_start(target, command="update", data=data)
+        start = start_of("update", data)
+        write_result(result, target, changes=changes.as_dict(), started=start)
     return result, changes
+
+
+def _is_done(done: Result, merged: MergedItems, job: Job) -> bool:
+    """Whether a result is that of the same update, which may have been killed after its commit."""
+    return (
+        done.record.command == "update"
+        and done.record.content == job.content
+        and done.record.settings.min_confidence == job.min_confidence
+        and done.collection.ids == merged.collection.ids
+        and done.collection.y.tolist() == merged.collection.y.tolist()
+        and np.array_equal(done.features, merged.features)
+    )
+
+
+def _stored_changes(run: Path) -> Changes:
+    """What the last update of a run has changed."""
+    path = run / "changes.json"
+    with explained_errors(path, DAMAGED, AGAIN):
+        return Changes.from_dict(read_json(path))
 
 
 def _job_like(old: Result, min_confidence: float | None, progress: Progress | None) -> Job:
