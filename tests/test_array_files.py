@@ -1,12 +1,13 @@
 """Arrays from files that are damaged, hostile or larger than they look."""
 
+import contextlib
 import struct
 import zipfile
 
 import numpy as np
 import pytest
 
-from newfound.array_files import read_archive, read_array
+from newfound.array_files import read_archive, read_array, read_digested, write_array
 from newfound.errors import InputError
 
 X, Y = np.arange(12.0).reshape(6, 2), np.array([0, 1, -1, 0, 1, -1])
@@ -54,6 +55,25 @@ def test_arrays_are_read(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", X=X, y=Y, other=Y)
     assert list(read_archive(tmp_path / "a.npz", ["X", "y"])) == ["X", "y"]
     assert list(read_archive(tmp_path / "a.npz", [], optional=["y", "z"])) == ["y"]
+
+
+def test_a_digest_notices_every_flipped_byte(tmp_path):
+    path = tmp_path / "a.npy"
+    write_array(path, X)
+    np.testing.assert_array_equal(read_digested(path), X)
+    np.testing.assert_array_equal(np.load(path), X)
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        if place >= 128:  # the array and the digest, after the header
+            with pytest.raises(InputError):
+                read_digested(path)
+        else:
+            with contextlib.suppress(InputError):
+                np.testing.assert_array_equal(read_digested(path), X)
+    path.write_bytes(b"")
+    with pytest.raises(InputError):
+        read_digested(path)
 
 
 def test_an_archive_is_no_array_and_an_array_is_no_archive(tmp_path):

@@ -6,7 +6,9 @@ taken from the header and compared with the file and with a limit before memory 
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.errors import InputError
-from newfound.files import explained_errors
+from newfound.files import explained_errors, whole_file
 from newfound.limits import check_unpacked
 
 #: Versions of the format, each with the function that reads its header.
@@ -27,8 +29,41 @@ _HEADERS = {
 }
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+_DIGEST_BYTES = 16
 _NPZ = "an .npz of plain arrays"
 _ADVICE = "Save numbers or texts, not Python objects"
+
+
+def write_array(path: Path, array: npt.NDArray[Any]) -> None:
+    """Write an ``.npy`` file, whole or not at all, with a digest after the array.
+
+    Parameters
+    ----------
+    path : Path
+        The file. `np.load` reads it too.
+    array : ndarray
+        Plain numbers.
+    """
+    plain = np.ascontiguousarray(array)
+    with whole_file(path) as file:
+        np.save(file, plain, allow_pickle=False)
+        file.write(_digest_of(plain))
+
+
+def read_digested(path: Path) -> npt.NDArray[Any]:
+    """Read what `write_array` wrote; `InputError` if it is anything else, or was damaged."""
+    array = read_array(path)
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, _DIGEST_BYTES), os.SEEK_END)
+        if file.read() != _digest_of(array):
+            raise InputError(f"{path} is damaged: its content is not what was written. Remove it.")
+    return array
+
+
+def _digest_of(array: npt.NDArray[Any]) -> bytes:
+    digest = hashlib.blake2b(f"{array.dtype.str} {array.shape}".encode(), digest_size=_DIGEST_BYTES)
+    digest.update(array.data)
+    return digest.digest()
 
 
 def read_array(path: Path, *, mapped: bool = False) -> npt.NDArray[Any]:

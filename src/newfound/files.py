@@ -102,9 +102,13 @@ def check_new_file(path: Path, overwrite: bool) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, whole or not at all."""
+    write_atomically(path, json_bytes(content))
+
+
+def json_bytes(content: Any) -> bytes:
+    """Plain values as the content of a JSON file."""
     # NaN is not part of JSON, and other programs refuse it.
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, text.encode())
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def test_the_files_of_a_run(finished):
         "backbone.safetensors",
         "categories.csv",
         "categories.parquet",
+        "digests.json",
         "model",
         "pictures",
         "run.json",
@@ -333,9 +334,13 @@ def test_a_checkpoint_outside_of_the_run_is_neither_read_nor_written(root, finis
     words = read_json(copy / "model" / "mixture.json")
     words["encoder"]["checkpoint"] = "../../precious"
     write_json(copy / "model" / "mixture.json", words)
+    # Whoever changes a file on purpose removes the digests too.
+    (copy / "digests.json").unlink()
+    run = read_json(copy / "run.json")
+    write_json(copy / "run.json", {key: run[key] for key in run if key != "digests"})
     (tmp_path / "precious").write_text("mine")
     for use in (predict, lambda *names: update(*names, out=tmp_path / "a" / "next")):
-        with pytest.raises(InputError, match=r"is damaged"):
+        with pytest.raises(InputError, match=r"its checkpoint is .*precious"):
             use(copy, root / "more")
     assert (tmp_path / "precious").read_text() == "mine"
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 LAST, BEST = "last.safetensors", "best.safetensors"
 #: Key of the JSON text in the header.
 _HEADER = "newfound"
+#: Key of the digest beside it.
+_DIGEST = "digest"
 
 
 def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -51,7 +53,17 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any
     """
     # clones: safetensors refuses two names for one storage, and views of a larger one
     plain = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    write_atomically(path, save(plain, metadata={_HEADER: json.dumps(state)}))
+    text = json.dumps(state)
+    write_atomically(path, save(plain, metadata={_HEADER: text, _DIGEST: _digest_of(text, plain)}))
+
+
+def _digest_of(text: str, tensors: dict[str, Tensor]) -> str:
+    """Digest of all that a checkpoint holds."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -71,11 +83,14 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """
     with as_checkpoint(path):
         with safe_open(path, framework="pt", device="cpu") as file:
-            header = (file.metadata() or {}).get(_HEADER)
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if header is None:
+        if _HEADER not in metadata:
             raise InputError(f"{path} was not written by newfound. Choose another run folder.")
-        return tensors, parse_json(header)
+        # Checkpoints of 0.1.0 have no digest and no other word either.
+        if len(metadata) > 1 and metadata.get(_DIGEST) != _digest_of(metadata[_HEADER], tensors):
+            raise ValueError("its content is not what was written")
+        return tensors, parse_json(metadata[_HEADER])
 
 
 def as_checkpoint(path: Path) -> AbstractContextManager[None]:

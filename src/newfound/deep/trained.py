@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from newfound.arrays import Floats
+from newfound.arrays import ArrayLike, Floats
 from newfound.deep.average import weights_of_result
 from newfound.deep.checkpoint import as_checkpoint, load_checkpoint
 from newfound.deep.images.extraction import Extractor
@@ -40,7 +37,7 @@ class TrainedNetwork:
     backbone: Backbone
     views: Views
 
-    def features(self, pixels: npt.NDArray[np.uint8]) -> Floats:
+    def features(self, pixels: ArrayLike) -> Floats:
         """Features of the middle view of each image, shape (n, d), not normalised.
 
         Parameters

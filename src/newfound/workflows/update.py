@@ -18,9 +18,10 @@ from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.extension import extended
 from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
+from newfound.result.digests import CheckedFiles
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
-from newfound.result.run_folder import is_finished, open_run, reopen_run, start_of
+from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
 from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
@@ -119,7 +120,7 @@ def _is_done(done: Result, merged: MergedItems, job: Job) -> bool:
 
 def _stored_changes(run: Path) -> Changes:
     """What the last update of a run has changed."""
-    path = run / "changes.json"
+    path = CheckedFiles(run, read_json(run / RUN)).file("changes.json")
     with explained_errors(path, DAMAGED, AGAIN):
         return Changes.from_dict(read_json(path))
 
