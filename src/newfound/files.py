@@ -92,8 +92,14 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def check_new_file(path: Path, overwrite: bool) -> None:
-    """Refuse to replace a file, unless it is empty or a person asks for that."""
-    if not overwrite and path.exists() and (path.is_dir() or path.stat().st_size > 0):
+    """Refuse to replace a file, unless it is empty or a person asks for that.
+
+    A file of a run folder is not replaced even then: the run could not be read any more.
+    """
+    if path.is_dir() or (path.exists() and (path.parent / "started.json").is_file()):
+        what = "a folder" if path.is_dir() else "a file of a run"
+        raise InputError(f"{path} is {what}, which is not replaced. Give another name.")
+    if not overwrite and path.exists() and path.stat().st_size > 0:
         raise InputError(
             f"{path} exists already. To replace it, pass --overwrite (in Python overwrite=True), "
             "or give another name."

@@ -479,6 +479,15 @@ def test_predict_replaces_a_table_on_request(root, discovered, tmp_path):
     assert len(read_table(tmp_path / "p.csv")) == 40
 
 
+@pytest.mark.parametrize("name", ["run.json", "assignments.csv"])
+def test_predict_and_embed_never_replace_a_file_of_a_run(root, discovered, name):
+    file = discovered[0] / name
+    before = file.read_bytes()
+    for command in (["predict", discovered[0], root / "more"], ["embed", root / "more"]):
+        assert "a file of a run" in fail(*command, "--out", file, "--overwrite")
+    assert file.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "variables", [{"RANK": "1"}, {"LOCAL_RANK": "1"}, {"LOCAL_RANK": "0", "NODE_RANK": "2"}]
 )
