@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints/cpu.txt
 
-.PHONY: demo test clean
+.PHONY: demo test faults clean
 
 demo: .venv/demo-installed
 	$(BIN)/newfound demo
@@ -13,6 +13,10 @@ test: .venv/test-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# The tests of damaged files and bad input, 30 times as many as in `make test`.
+faults: .venv/test-installed
+	NEWFOUND_FAULTS=30 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/faults -n 2 --timeout 3600
 
 # The stamps stand for "installed from this pyproject.toml": a second run installs nothing.
 .venv/demo-installed: .venv/created pyproject.toml constraints/cpu.txt
