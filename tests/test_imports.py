@@ -18,7 +18,8 @@ MODULES = {
 #: The rooms in the order in which data walk through them. A module imports from its own room and
 #: from rooms above it; the modules of the floor lie side by side in the package itself.
 ROOMS = [
-    *["_version", "words", "progress", "errors", "arrays", "labels", "files", "metrics"],
+    *["_version", "words", "progress", "errors", "arrays", "labels", "files", "limits"],
+    *["array_files", "own_folder", "metrics"],
     *["mixture", "data", "deep", "encode", "result", "workflows", "report", "review"],
     *["cli", "bench"],
     "__main__",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from newfound.errors import InputError
+from newfound.errors import InputError, MissingExtraError
 
 #: EEXIST and ENOTDIR: a file lies where a folder should be.
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
@@ -49,8 +50,10 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_parts_of_dead_processes(path)
         try:
-            with temporary.open("wb") as file:
+            # "x": a link that was put in its place is not followed, the opening fails
+            with temporary.open("xb") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())  # else the new name may reach the disk before the content
@@ -61,6 +64,27 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
+def _remove_parts_of_dead_processes(path: Path) -> None:
+    """Remove what killed processes left of this file, and what has the name of our own part."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        process = part.name.split(".")[-2]
+        if process == str(os.getpid()) or (process.isdecimal() and not _is_alive(int(process))):
+            part.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    """Whether there is such a process on this machine; True if that cannot be known."""
+    if os.name == "nt":  # there, the signal 0 would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user
+        return True
+    return True
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all, even if the power fails."""
     with whole_file(path) as file:
@@ -68,8 +92,14 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def check_new_file(path: Path, overwrite: bool) -> None:
-    """Refuse to replace a file, unless it is empty or a person asks for that."""
-    if not overwrite and path.exists() and (path.is_dir() or path.stat().st_size > 0):
+    """Refuse to replace a file, unless it is empty or a person asks for that.
+
+    A file of a run folder is not replaced even then: the run could not be read any more.
+    """
+    if path.is_dir() or (path.exists() and (path.parent / "started.json").is_file()):
+        what = "a folder" if path.is_dir() else "a file of a run"
+        raise InputError(f"{path} is {what}, which is not replaced. Give another name.")
+    if not overwrite and path.exists() and path.stat().st_size > 0:
         raise InputError(
             f"{path} exists already. To replace it, pass --overwrite (in Python overwrite=True), "
             "or give another name."
@@ -78,19 +108,58 @@ def check_new_file(path: Path, overwrite: bool) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write plain values as JSON, whole or not at all."""
+    write_atomically(path, json_bytes(content))
+
+
+def json_bytes(content: Any) -> bytes:
+    """Plain values as the content of a JSON file."""
     # NaN is not part of JSON, and other programs refuse it.
-    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
-    write_atomically(path, text.encode())
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False).encode()
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file that newfound wrote; a damaged one raises `InputError`."""
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object that newfound wrote; anything else raises `InputError`."""
+    with explained_errors(path, "cannot be read as JSON", "Run newfound into a new folder."):
+        return parse_json(path.read_bytes())
+
+
+def parse_json(content: bytes | str) -> dict[str, Any]:
+    """A JSON object; anything else is a ValueError, also if it is nested too deeply."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read ({error}). Run newfound into a new folder.") from (
-            error
-        )
+        values = json.loads(content)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if not isinstance(values, dict):
+        raise ValueError(f"expected an object {{…}}, but it is a {type(values).__name__}")
+    return values
+
+
+@contextlib.contextmanager
+def explained_errors(what: object, problem: str, advice: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into `InputError`.
+
+    Decoders raise all kinds of errors on damaged files: of zip, zlib, tokens, numbers, memory.
+
+    Parameters
+    ----------
+    what : object
+        The file, or a name for it.
+    problem : str
+        What is wrong with it, as in "cannot be read as JSON".
+    advice : str
+        What a person can do, as a sentence.
+    """
+    try:
+        yield
+    except (InputError, MissingExtraError):
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        elif isinstance(error, MemoryError):
+            reason = "too large for the free memory"
+        raise InputError(f"{what} {problem} ({reason}). {advice}") from error
 
 
 @contextlib.contextmanager

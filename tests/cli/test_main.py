@@ -327,6 +327,12 @@ def test_the_commonest_reason_is_said_not_the_first(capsys):
 # ----------------------------------------------------------------------------------- the commands
 
 
+@pytest.mark.parametrize("seed", ["-1", "4294967296"])
+def test_a_seed_that_numpy_does_not_take_is_refused(seed, tmp_path):
+    np.savez(tmp_path / "f.npz", X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
+    assert run("count", tmp_path / "f.npz", "--seed", seed).exit_code == 2
+
+
 def test_count_says_how_many(tmp_path):
     np.savez(tmp_path / "f.npz", X=Digits.X, y=np.where(Digits.is_labelled, Digits.truth, -1))
     printed = succeed("count", tmp_path / "f.npz", "--seed", "1", "--sizes", "alike")
@@ -479,6 +485,15 @@ def test_predict_replaces_a_table_on_request(root, discovered, tmp_path):
     assert (tmp_path / "p.csv").read_text() == "old"
     succeed("predict", discovered[0], root / "more", *out, "--overwrite")
     assert len(read_table(tmp_path / "p.csv")) == 40
+
+
+@pytest.mark.parametrize("name", ["run.json", "assignments.csv"])
+def test_predict_and_embed_never_replace_a_file_of_a_run(root, discovered, name):
+    file = discovered[0] / name
+    before = file.read_bytes()
+    for command in (["predict", discovered[0], root / "more"], ["embed", root / "more"]):
+        assert "a file of a run" in fail(*command, "--out", file, "--overwrite")
+    assert file.read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ import pytest
 from PIL import Image
 
 from newfound.data.pictures import (
-    MAX_PIXELS,
     PictureError,
     read_picture,
     square_pixels,
     upright_size,
 )
 from newfound.errors import InputError, MissingExtraError
+from newfound.limits import max_pixels
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 
@@ -236,7 +236,7 @@ def png():
         (jpeg()[: len(jpeg()) // 2], r"truncated or damaged \(image file is truncated"),
         (png()[: len(png()) // 2], r"truncated or damaged \(image file is truncated"),
         (png()[:200] + bytes(100) + png()[300:], r"truncated or damaged \(broken"),
-        (png_header(20_000, 20_000), "too large: more than 178 million pixels"),
+        (png_header(20_000, 20_000), "more than 100 million pixels"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
     ],
     ids=["empty", "text", "start", "half JPEG", "half PNG", "damaged", "huge", "PostScript"],
@@ -268,11 +268,31 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 def test_the_limit_is_the_number_of_pixels(tmp_path, monkeypatch):
     path = saved(tmp_path / "a.png", quarters(8, 4))
-    monkeypatch.setattr("newfound.data.pictures.MAX_PIXELS", 32)
+    monkeypatch.setenv("NEWFOUND_MAX_MEGAPIXELS", "32e-6")
     read_picture(path)
-    monkeypatch.setattr("newfound.data.pictures.MAX_PIXELS", 31)
-    with pytest.raises(PictureError, match="too large"):
+    monkeypatch.setenv("NEWFOUND_MAX_MEGAPIXELS", "31e-6")
+    with pytest.raises(PictureError, match="MAX_MEGAPIXELS sets the limit"):
         read_picture(path)
+
+
+def test_a_jpeg_may_be_larger_than_the_limit_before_it_is_reduced(tmp_path, monkeypatch):
+    path = saved(tmp_path / "a.jpg", quarters(64, 64))
+    monkeypatch.setenv("NEWFOUND_MAX_MEGAPIXELS", f"{64 * 64 / 2 / 1e6}")
+    assert read_picture(path, at_least=8).size == (16, 16)
+    with pytest.raises(PictureError, match="MAX_MEGAPIXELS"):
+        read_picture(path)
+
+
+def test_a_limit_that_is_no_number_is_an_error_and_not_a_bad_picture(tmp_path, monkeypatch):
+    path = saved(tmp_path / "a.png", quarters())
+    limit = Image.MAX_IMAGE_PIXELS
+    monkeypatch.setenv("NEWFOUND_MAX_MEGAPIXELS", "many")
+    with pytest.raises(InputError, match="a number above 0; got 'many'") as caught:
+        read_picture(path)
+    assert not isinstance(caught.value, PictureError)
+    monkeypatch.delenv("NEWFOUND_MAX_MEGAPIXELS")
+    read_picture(path)
+    assert limit == Image.MAX_IMAGE_PIXELS
 
 
 @pytest.mark.parametrize(
@@ -290,8 +310,8 @@ def test_errors_without_words(tmp_path, monkeypatch, error, reason):
 
 def test_the_limit_holds_where_pillow_has_none(tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
-    (tmp_path / "a.png").write_bytes(png_header(MAX_PIXELS + 1, 1))
-    with pytest.raises(PictureError, match=f"{MAX_PIXELS + 1} x 1"):
+    (tmp_path / "a.png").write_bytes(png_header(max_pixels() + 1, 1))
+    with pytest.raises(PictureError, match=f"{max_pixels() + 1} x 1"):
         read_picture(tmp_path / "a.png")
 
 

@@ -15,6 +15,15 @@ def by_id(collection):
 
 @pytest.mark.parametrize(
     "text",
+    ["path,label," + "x" * 140_000 + "\na.jpg,cat,1\n", 'path,"label\na.jpg,cat\n'],
+)
+def test_a_header_that_cannot_be_read_is_reported(folder, tmp_path, text, table):
+    with pytest.raises(InputError, match="cannot be read as a CSV"):
+        read_collection(folder, table(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text",
     [
         b"\xef\xbb\xbfpath,label\na.jpg,cat\n",
         "path;label\na.jpg;cat\n",

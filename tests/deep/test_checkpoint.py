@@ -188,6 +188,29 @@ def test_a_truncated_file_is_refused(tmp_path, share):
         load_checkpoint(path)
 
 
+def test_a_flipped_byte_is_noticed_wherever_it_is(tmp_path):
+    path = tmp_path / "c.safetensors"
+    save_checkpoint(path, some_tensors(), STATE)
+    content = path.read_bytes()
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(InputError):
+            load_checkpoint(path)
+
+
+def test_a_checkpoint_without_a_digest_is_read(tmp_path):
+    text = json.dumps(STATE)
+    save_file({"a": torch.zeros(1)}, tmp_path / "c.safetensors", metadata={"newfound": text})
+    assert load_checkpoint(tmp_path / "c.safetensors")[1] == STATE
+
+
+@pytest.mark.parametrize("state", ["[]", "{", "[" * 100_000])
+def test_a_header_of_another_kind_is_refused(tmp_path, state):
+    save_file({"a": torch.zeros(1)}, tmp_path / "c.safetensors", metadata={"newfound": state})
+    with pytest.raises(InputError, match="is not a checkpoint"):
+        load_checkpoint(tmp_path / "c.safetensors")
+
+
 def test_nothing_is_unpickled(tmp_path):
     class Trap:
         def __reduce__(self):

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -70,3 +72,20 @@ def test_rows_that_are_already_projected_have_the_same_probabilities(digits, ass
 def test_an_unfitted_mixture_has_no_probabilities():
     with pytest.raises(NotFittedError):
         SplitMergeMixture().proba_of_projected(np.eye(3))
+
+
+@pytest.mark.parametrize("assign", ["nearest", "soft"])
+def test_chunks_give_the_same_numbers_and_take_less_memory(digits, fitted, monkeypatch, assign):
+    mixture = fitted(digits, assign=assign, n_components=10, n_directions=20, sizes=None)
+    X = np.tile(digits[0], (8, 1))
+    V = mixture.projection_.transform(X)
+    whole, density = mixture.proba_of_projected(V), mixture.score_samples(X)
+    monkeypatch.setattr("newfound.mixture.prediction._CHUNK_BYTES", 1)
+    monkeypatch.setattr("newfound.mixture.rows.BLOCK_BYTES", 2**14)
+    np.testing.assert_allclose(mixture.proba_of_projected(V), whole, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(mixture.score_samples(X), density, rtol=1e-9)
+    tracemalloc.start()
+    mixture.proba_of_projected(V)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.5 * whole.nbytes  # the answer itself, and little beside it

@@ -42,7 +42,13 @@ def test_missing_and_empty_values_have_defaults():
 
 @pytest.mark.parametrize(
     "changes",
-    [{"n_novel_interval": [1]}, {"n_novel_interval": "ab"}, {"rehearsal": {"n_draws": 2}}],
+    [
+        *[{"n_novel_interval": [1]}, {"n_novel_interval": "ab"}, {"rehearsal": {"n_draws": 2}}],
+        *[{"history": [1]}, {"settings": [1]}, {"kind": "sounds"}, {"n_items": "9"}],
+        *[{"n_known": None}, {"timings": [1]}, {"timings": {"fit": "long"}}, {"source": 3}],
+        *[{"settings": {"sizes": "large"}}, {"settings": {"train": 1}}, {"last_id": 1.5}],
+        *[{"calibration": {"slope": "a", "shift": 0, "ceiling": 1}}, {"seed": True}],
+    ],
 )
 def test_a_damaged_record_is_reported(changes):
     with pytest.raises(InputError, match=r"run\.json is damaged"):

@@ -12,11 +12,14 @@ import pytest
 import newfound
 from newfound.errors import InputError
 from newfound.files import read_json, whole_file, write_atomically, write_json
+from newfound.own_folder import locked
 from newfound.result import run_folder
 from newfound.result.run_folder import (
     check_run,
     finish_staged,
+    is_finished,
     open_run,
+    read_settled,
     record_start,
     reopen_run,
     staged,
@@ -171,6 +174,52 @@ def test_a_kill_among_the_moves_is_made_good(tmp_path, monkeypatch, n_moved):
     assert len(moves) == n_moved
     check_run(tmp_path)
     assert result_in(tmp_path) == ("new", "new", "new")
+
+
+def complete_stage(folder, text):
+    """Leave a complete stage, as a process that is killed before the moves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_folder, "finish_staged", lambda folder: None)
+        stage_result(folder, text)
+
+
+def test_readers_leave_the_stage_of_a_living_process_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder, "_LOOKS", 2)
+    monkeypatch.setattr(run_folder, "_PAUSE", 0)
+    stage_result(tmp_path, "old")
+    complete_stage(tmp_path, "new")
+    with locked(tmp_path):
+        for read in (check_run, is_finished):
+            with pytest.raises(InputError, match="in use"):
+                read(tmp_path)
+        assert result_in(tmp_path) == ("old", "old", "old")
+    check_run(tmp_path)  # the process is gone
+    assert result_in(tmp_path) == ("new", "new", "new")
+
+
+def test_what_changes_while_it_is_read_is_read_again(tmp_path):
+    stage_result(tmp_path, "old")
+    seen = []
+
+    def read():
+        first = (tmp_path / "a.csv").read_text()
+        if not seen:
+            stage_result(tmp_path, "new")
+        seen.append((first, (tmp_path / "model" / "b.bin").read_text()))
+        if len(set(seen[-1])) > 1:
+            raise InputError("the files do not belong together")
+        return seen[-1]
+
+    assert read_settled(tmp_path, read) == ("new", "new")
+    assert seen == [("old", "new"), ("new", "new")]
+
+
+def test_pages_about_an_earlier_result_go_with_it(tmp_path):
+    stage_result(tmp_path, "old")
+    for name in ("report.html", "changes.html"):
+        (tmp_path / name).touch()
+    stage_result(tmp_path, "new")
+    assert names(tmp_path) == ["a.csv", "b.bin", "model", "run.json"]
 
 
 def test_nothing_is_finished_where_nothing_is_staged(tmp_path):

@@ -16,6 +16,7 @@ from newfound.data.collection import Skipped
 from newfound.errors import InputError
 from newfound.result.build import predict_table, result_from
 from newfound.result.record import RunFacts
+from newfound.result.run_folder import check_same
 from newfound.result.store import read_result, write_result
 
 
@@ -23,6 +24,13 @@ from newfound.result.store import read_result, write_result
 def folder(result, tmp_path):
     write_result(result, tmp_path / "run")
     return tmp_path / "run"
+
+
+def forget_digests(folder):
+    """Make a folder as if it had been written by somebody else, on purpose."""
+    (folder / "digests.json").unlink(missing_ok=True)
+    run = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({k: run[k] for k in run if k != "digests"}))
 
 
 def assert_same_profiles(first, second):
@@ -69,6 +77,7 @@ def test_the_files_of_a_run(folder):
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert names == [
         *["assignments.csv", "assignments.parquet", "categories.csv", "categories.parquet"],
+        "digests.json",
         *["model/features.npy", "model/mixture.json", "model/mixture.safetensors"],
         *["run.json", "skipped.csv"],
     ]
@@ -144,6 +153,7 @@ def join_ids(folder):
     numbers = [name for name in table if name.startswith(("split_", "merge_"))]
     assert len(numbers) == 5
     table.drop(columns=numbers).to_parquet(path)
+    forget_digests(folder)
 
 
 @pytest.mark.parametrize("version", ["now", "0.1.0"])
@@ -186,9 +196,11 @@ def test_run_json_has_the_keys_of_0_1_0_and_sentences_for_people(result, folder)
         *["n_known", "n_novel", "n_novel_interval", "label_rate", "novel_share", "rehearsal"],
         *["history", "timings", "versions", "source", "n_skipped", "warnings", "last_id"],
         *["rerun", "sentence", "trust", "label_accuracy", "content", "calibration", "novel_size"],
+        "digests",
     }
     assert (stored["sentence"], stored["trust"]) == (result.answer, result.trust)
     (folder / "run.json").write_text(json.dumps({**stored, "sentence": "x", "trust": None}))
+    forget_digests(folder)
     assert read_result(folder).record == result.record
 
 
@@ -234,6 +246,62 @@ def test_a_damaged_folder_is_reported(folder, name, how):
         read_result(folder)
 
 
+@pytest.mark.parametrize("name", ["run.json", "model/mixture.json"])
+@pytest.mark.parametrize("content", ["[]", "3", "{}", "[" * 100_000, "", '{"version": 2}', "\xff"])
+def test_json_of_another_kind_is_reported(folder, name, content):
+    (folder / name).write_text(content, encoding="latin-1")
+    with pytest.raises(InputError):
+        read_result(folder)
+    (folder / "started.json").write_text(content, encoding="latin-1")
+    with pytest.raises(InputError):
+        check_same(folder, command="discover", data="data")
+
+
+FILES = [
+    *["assignments.parquet", "categories.parquet", "model/features.npy", "model/mixture.json"],
+    *["model/mixture.safetensors", "run.json", "digests.json"],
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("how", ["flipped", "zeroed"])
+def test_every_damage_of_a_file_that_newfound_alone_writes_is_noticed(folder, name, how):
+    content = (folder / name).read_bytes()
+    places = np.random.default_rng(0).choice(len(content), 8, replace=False).tolist()
+    for place in places:
+        damaged = bytearray(content)
+        n = 1 if how == "flipped" else 5
+        new = bytes(b ^ 4 if how == "flipped" else 0 for b in content[place : place + n])
+        damaged[place : place + n] = new
+        if bytes(damaged) == content:
+            continue
+        (folder / name).write_bytes(damaged)
+        with pytest.raises(InputError):
+            read_result(folder)
+
+
+def test_tables_for_people_may_be_saved_again(result, folder):
+    for name in ("assignments.csv", "categories.csv", "skipped.csv"):
+        table = pd.read_csv(folder / name)
+        table.to_csv(folder / name, index=False)
+    assert_same_result(read_result(folder), result)
+
+
+def test_without_digests_a_newer_run_is_not_read(folder):
+    (folder / "digests.json").unlink()
+    with pytest.raises(InputError, match=r"digests\.json cannot be read"):
+        read_result(folder)
+
+
+@pytest.mark.parametrize("column", ["category", "id", "confidence", "given_label"])
+def test_a_table_without_a_column_is_reported(folder, column):
+    path = folder / "assignments.parquet"
+    pd.read_parquet(path).drop(columns=column).to_parquet(path)
+    forget_digests(folder)
+    with pytest.raises(InputError, match="damaged"):
+        read_result(folder)
+
+
 class Bomb:
     """Goes off when it is unpickled."""
 
@@ -252,6 +320,7 @@ def test_nothing_is_unpickled(folder):
 
 def test_features_of_other_items_are_told_of(folder):
     np.save(folder / "model" / "features.npy", np.zeros((3, 64)))
+    forget_digests(folder)
     with pytest.raises(InputError, match="holds 3 rows for 400 items"):
         read_result(folder)
 
@@ -260,5 +329,6 @@ def test_tables_that_do_not_belong_together_are_told_of(result, folder):
     table = pd.read_parquet(folder / "assignments.parquet")
     table.loc[3, "category"] = "a stranger"
     table.to_parquet(folder / "assignments.parquet")
+    forget_digests(folder)
     with pytest.raises(InputError, match=r"damaged .*a stranger"):
         read_result(folder)

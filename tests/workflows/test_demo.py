@@ -124,3 +124,13 @@ def test_a_second_demo_resumes_the_finished_run(folder, demo):
     assert checkpoint.stat().st_mtime_ns == before
     assert again.categories == demo.categories
     assert again.sentence == demo.sentence
+
+
+@pytest.mark.parametrize("n_bytes", [0, 50])
+def test_a_picture_of_which_a_kill_left_a_part_is_written_again(tmp_path, n_bytes):
+    write_digits(tmp_path, 0)
+    path = tmp_path / "pictures" / "0000.png"
+    first = path.read_bytes()
+    path.write_bytes(first[:n_bytes])
+    write_digits(tmp_path, 0)
+    assert path.read_bytes() == first

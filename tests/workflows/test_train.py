@@ -18,8 +18,11 @@ from newfound.deep.logs import TensorBoard  # noqa: E402
 from newfound.deep.network.backbone import load_backbone  # noqa: E402
 from newfound.deep.settings import Settings  # noqa: E402
 from newfound.errors import InputError  # noqa: E402
+from newfound.files import read_json, write_json  # noqa: E402
+from newfound.own_folder import locked  # noqa: E402
 from newfound.report.page import render_report  # noqa: E402
 from newfound.result.export import export  # noqa: E402
+from newfound.result.run_folder import record_start  # noqa: E402
 from newfound.result.store import read_result  # noqa: E402
 from newfound.workflows.predict import predict  # noqa: E402
 from newfound.workflows.train import train  # noqa: E402
@@ -75,6 +78,7 @@ def test_the_files_of_a_run(finished):
         "backbone.safetensors",
         "categories.csv",
         "categories.parquet",
+        "digests.json",
         "model",
         "pictures",
         "run.json",
@@ -295,6 +299,50 @@ def test_the_same_command_converts_a_folder_of_0_1_0(root, finished, tmp_path):
     assert contents(tmp_path / "old") == contents(out)
     assert (tmp_path / "old" / "train" / "epochs.jsonl").read_bytes() == epochs
     assert not (tmp_path / "old" / "last.safetensors").exists()
+
+
+@pytest.mark.parametrize("stranger", ["notes.txt", "newer run.json", "checkpoint"])
+def test_the_files_of_a_stranger_are_not_taken_for_a_training(root, finished, tmp_path, stranger):
+    folder = tmp_path / "old"
+    as_by_0_1_0(finished[1], folder)
+    if stranger == "notes.txt":
+        (folder / "notes.txt").write_text("mine")
+    elif stranger == "newer run.json":
+        (folder / "run.json").write_text('{"version": "3"}')
+    else:
+        (folder / "last.safetensors").write_text("mine")
+    before = {path.name: path.read_bytes() for path in folder.glob("*.*") if path.is_file()}
+    with pytest.raises(InputError, match=r"is not empty .* no run folder|started\.json cannot"):
+        train_on(root, folder)
+    after = {path.name: path.read_bytes() for path in folder.glob("*.*") if path.name in before}
+    assert after == before
+
+
+def test_the_run_of_another_command_is_not_trained_over(root, finished, tmp_path):
+    copy = shutil.copytree(finished[1], tmp_path / "run")
+    record_start(copy, command="discover", data=read_json(copy / "started.json")["data"])
+    before = contents(copy)
+    with pytest.raises(InputError, match="holds a run of `newfound discover`"):
+        train_on(root, copy)
+    with locked(copy), pytest.raises(InputError, match="in use"):
+        train_on(root, copy, overwrite=True)
+    assert contents(copy) == before
+
+
+def test_a_checkpoint_outside_of_the_run_is_neither_read_nor_written(root, finished, tmp_path):
+    copy = shutil.copytree(finished[1], tmp_path / "run")
+    words = read_json(copy / "model" / "mixture.json")
+    words["encoder"]["checkpoint"] = "../../precious"
+    write_json(copy / "model" / "mixture.json", words)
+    # Whoever changes a file on purpose removes the digests too.
+    (copy / "digests.json").unlink()
+    run = read_json(copy / "run.json")
+    write_json(copy / "run.json", {key: run[key] for key in run if key != "digests"})
+    (tmp_path / "precious").write_text("mine")
+    for use in (predict, lambda *names: update(*names, out=tmp_path / "a" / "next")):
+        with pytest.raises(InputError, match=r"its checkpoint is .*precious"):
+            use(copy, root / "more")
+    assert (tmp_path / "precious").read_text() == "mine"
 
 
 # --- what cannot be used

@@ -9,6 +9,7 @@ import pytest
 from samples import Blobs, Digits, Species, collection_of, objects
 
 from newfound.errors import InputError
+from newfound.files import read_json
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.run_folder import open_run
 from newfound.result.sentences import answer_sentence
@@ -109,6 +110,32 @@ def test_a_run_can_be_updated_into_another_folder(blob_run, tmp_path):
     assert again.table["category"].tolist() == result.table["category"].tolist()
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_update_that_was_killed_after_its_commit_is_only_shown(blob_run, tmp_path, elsewhere):
+    _, out = blob_run
+    more = Blobs.take(np.flatnonzero(Blobs.truth == 8))
+    options = {"out": tmp_path / "next"} if elsewhere else {}
+    target = tmp_path / "next" if elsewhere else out
+    (out / "report.html").write_text("about the old result")
+    result, changes = update(out, more, **options)
+    assert (out / "report.html").exists() == elsewhere
+    before = {path: path.read_bytes() for path in target.rglob("*.*") if path.is_file()}
+    again, repeated = update(out, more, **options)
+    assert repeated == changes
+    pd.testing.assert_frame_equal(again.table, result.table)
+    assert {path: path.read_bytes() for path in before} == before
+    assert read_json(target / "started.json")["command"] == "update"
+
+
+def test_the_same_items_with_a_new_label_are_another_update(blob_run):
+    _, out = blob_run
+    more = Blobs.take(np.flatnonzero(Blobs.truth == 8))
+    update(out, more)
+    result, changes = update(out, replace(more, y=objects(["owl"] * 5 + [None] * 25)))
+    assert (changes.added, changes.gone) == ([], {"new-003": "owl"})
+    assert "owl" in result.names
+
+
 def test_a_novel_category_that_a_person_names_becomes_that_class(tmp_path):
     out = tmp_path / "run"
     # 4 labels of 30, beside 15 of 30, are no equal label rate: novel categories would seem smaller
@@ -147,8 +174,8 @@ def test_ids_that_are_taken_get_the_name_of_their_file(blob_run, tmp_path):
     result, changes = update(out, more)
     assert changes.added == [f"more.npz/{name}" for name in same_ids]
     assert len(result) == 250
-    again, changes = update(out, more)
-    assert (len(again), changes.added) == (250, [])
+    again, repeated = update(out, more)
+    assert (len(again), repeated) == (250, changes)
     other = replace(more, features=more.features + 1)
     with pytest.raises(InputError, match="already has an item 'item 000' with other content"):
         update(out, other)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from newfound.array_files import read_digested, write_array
 from newfound.arrays import Floats
 from newfound.deep.engine import start_engine
 from newfound.deep.images.extraction import Extractor
@@ -15,7 +17,7 @@ from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import views_for
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.settings import Settings
-from newfound.files import whole_file
+from newfound.errors import InputError
 from newfound.mixture.projection import Projection, unit_rows
 
 
@@ -39,8 +41,8 @@ def start_features(
         Features, not normalised.
     """
     if file is not None and file.exists():
-        kept: Floats = np.load(file, allow_pickle=False)
-        return kept
+        with contextlib.suppress(InputError):  # damaged: computed again
+            return read_digested(file)
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
     torch.manual_seed(settings.run.seed)  # decides random weights
     backbone = load_backbone(
@@ -53,8 +55,7 @@ def start_features(
     extractor = Extractor(backbone, views, Feed(pixels, fabric.device), fabric, keep_inputs=False)
     features = extractor.features().cpu().numpy()
     if file is not None:
-        with whole_file(file) as handle:
-            np.save(handle, features, allow_pickle=False)
+        write_array(file, features)
     return features
 
 

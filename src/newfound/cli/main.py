@@ -100,9 +100,11 @@ def count(
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
     from newfound.mixture.counting.count import count_categories
+    from newfound.workflows.job import Job
     from newfound.workflows.source import read_features
 
     with clear_errors():
+        Job(seed).check()
         known_sizes = parse_sizes(sizes) or "alike"
         rows = read_features(file, labels)
         with Console(stderr=True).status(f"Counting in {len(rows):,} rows …"):
@@ -287,8 +289,11 @@ def update(
         result, changes = update(
             run, more, labels, out=out, min_confidence=min_confidence, progress=progress
         )
-        write_page(result, target, progress)
-        write_changes(changes, target / "changes.html", result)
+        # A new result has removed the pages about the one before.
+        if not (target / "report.html").is_file():
+            write_page(result, target, progress)
+        if not (target / "changes.html").is_file():
+            write_changes(changes, target / "changes.html", result)
     print_answer(result, target)
     print(changes.in_words(things(result.collection.kind, 1)))
     print(f"What changed: {target / 'changes.html'}.")

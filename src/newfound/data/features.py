@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from newfound.array_files import read_archive
 from newfound.arrays import Floats, LabelsLike
 from newfound.data.tables import COLUMNS, Table
 from newfound.errors import InputError, require
@@ -37,44 +37,11 @@ def load_features(path: Path) -> tuple[Floats, LabelsLike]:
     InputError
         If the file is not such an archive, lacks an array, or an array holds objects.
     """
-    if not path.is_file():
-        raise InputError(f"There is no file {path}.")
-    # np.load goes by the content of a file, not by its name, and may give a bare array.
-    if not zipfile.is_zipfile(path):
-        raise InputError(f"{path} is not an .npz archive. Save one with np.savez(path, X=X, y=y).")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            missing = [name for name in ("X", "y") if name not in archive]
-            if missing:
-                raise InputError(
-                    f"{path} has the arrays {', '.join(archive) or 'none'}, but no "
-                    f"{' and no '.join(missing)}. Save it with np.savez(path, X=X, y=y)."
-                )
-            X, y = archive["X"], archive["y"]
-    except (zipfile.BadZipFile, ValueError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):  # an InputError is a ValueError too
-            raise
-        raise InputError(
-            f"{path} cannot be read as an .npz of plain arrays ({error}). Save numbers or texts, "
-            "not Python objects: np.savez(path, X=X, y=np.array(labels, dtype=str))."
-        ) from error
+    arrays = read_archive(path, ("X", "y"))
+    X, y = arrays["X"], arrays["y"]
     if X.dtype == np.float16:  # good enough to store features, not to add them up
         X = X.astype(np.float32)
     return X, y
-
-
-def load_array(path: Path) -> npt.NDArray[Any]:
-    """Read an ``.npy`` file of plain numbers; Python objects are refused."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise InputError(
-            f"{path} cannot be read as a plain array ({error}). Save numbers, not Python objects: "
-            "np.save(path, X)."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        raise InputError(f"{path} is an archive of arrays. Name it .npz, with the arrays X and y.")
-    return array
 
 
 def as_features(X: npt.NDArray[Any], source: Path) -> Floats:

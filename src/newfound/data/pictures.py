@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.errors import InputError, require
+from newfound.limits import MAX_MEGAPIXELS, max_pixels
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -42,10 +43,6 @@ RAW_SUFFIXES = frozenset(
 )
 #: Why such a file is left out where the extra is not installed.
 NO_HEIC = "a HEIC photo; to read it: pip install 'newfound[heic]'"
-
-#: The limit at which Pillow itself refuses a picture, which takes 0.7 GiB when it is open.
-MAX_PIXELS = 178_956_970
-_TOO_LARGE = f"too large: more than {MAX_PIXELS // 10**6} million pixels"
 
 _ALPHA_MODES = frozenset(["RGBA", "RGBa", "LA", "PA", "P"])
 _DEEP_MODES = frozenset(["I", "F", "I;16", "I;16L", "I;16B", "I;16N"])
@@ -126,12 +123,12 @@ def read_picture(path: Path, at_least: int | None = None) -> Image.Image:
                 path.open("rb") as file,
                 pillow.open(file, formats=_safe_formats(pillow)) as picture,
             ):
-                _check_size(path, picture)
                 if at_least is not None:
                     picture.draft(None, (2 * at_least, 2 * at_least))
+                _check_size(path, picture)  # by the header: nothing is unpacked yet
                 picture.load()  # rotates a TIFF; in older Pillows its size changes only here
                 return _turn_upright(pillow, picture, _to_rgb(pillow, picture))
-    except PictureError:
+    except InputError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on damaged files
         raise PictureError(path, _reason(pillow, path, error)) from error
@@ -208,7 +205,7 @@ def upright_size(path: Path) -> tuple[int, int]:
                 return read_picture(path).size
             width, height = picture.size
             is_turned = picture.getexif().get(_EXIF_ORIENTATION, 1) in (5, 6, 7, 8)
-    except PictureError:
+    except InputError:
         raise
     except Exception as error:  # decoders raise all kinds of errors on damaged files
         raise PictureError(path, _reason(pillow, path, error)) from error
@@ -226,8 +223,12 @@ def _check_file(path: Path) -> None:
 
 def _check_size(path: Path, picture: Any) -> None:
     width, height = picture.size
-    if width * height > MAX_PIXELS:
-        raise PictureError(path, f"{_TOO_LARGE} ({width} x {height})")
+    if width * height > max_pixels():
+        raise PictureError(path, f"{_too_large()} ({width} x {height})")
+
+
+def _too_large() -> str:
+    return f"more than {max_pixels() / 1e6:g} million pixels; {MAX_MEGAPIXELS} sets the limit"
 
 
 def _safe_formats(pillow: ModuleType) -> list[str]:
@@ -275,7 +276,7 @@ def _turn_upright(pillow: ModuleType, opened: Any, rgb: Any) -> Any:
 def _reason(pillow: ModuleType, path: Path, error: Exception) -> str:
     """What is wrong with a file, in a few words that help a person to mend it."""
     if isinstance(error, pillow.DecompressionBombError):
-        return _TOO_LARGE
+        return _too_large()
     if isinstance(error, pillow.UnidentifiedImageError):
         if not has_heic() and _is_heic(path):
             return NO_HEIC
@@ -293,21 +294,26 @@ def _is_heic(path: Path) -> bool:
 
 
 class _Silence:
-    """Turn warnings off while at least one thread reads a picture.
+    """Turn warnings off, and set Pillow's limit, while at least one thread reads a picture.
 
     `warnings.catch_warnings` restores the filters that it found. If two threads left it in another
     order than they entered it, the warnings of the whole program would stay off. So the first
-    thread to come enters it, and the last thread to go leaves it.
+    thread to come enters it, and the last thread to go leaves it. Pillow refuses pictures of more
+    than twice its limit as soon as it opens them; a JPEG may become smaller before it is unpacked.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._readers = 0
         self._caught = warnings.catch_warnings()
+        self._limit: int | None = None
 
     def __enter__(self) -> None:
         with self._lock:
             if self._readers == 0:
+                pillow, limit = require("PIL.Image", "train"), max_pixels()
+                self._limit = pillow.MAX_IMAGE_PIXELS
+                pillow.MAX_IMAGE_PIXELS = limit  # type: ignore[attr-defined]
                 self._caught = warnings.catch_warnings()
                 self._caught.__enter__()
                 warnings.simplefilter("ignore")
@@ -323,6 +329,8 @@ class _Silence:
             self._readers -= 1
             if self._readers == 0:
                 self._caught.__exit__(kind, error, traceback)
+                pillow = require("PIL.Image", "train")
+                pillow.MAX_IMAGE_PIXELS = self._limit  # type: ignore[attr-defined]
 
 
 _SILENCE = _Silence()

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from newfound.array_files import read_array
 from newfound.arrays import Floats
 from newfound.data.collection import Collection, Labels, check_ids, without_unusable_rows
-from newfound.data.features import as_features, features_of_table, load_array, load_features
+from newfound.data.features import as_features, features_of_table, load_features
 from newfound.data.label_tables import as_labels, labels_by_id
 from newfound.data.tables import (
     TABLE_SUFFIXES,
@@ -70,7 +71,7 @@ def _read_rows(source: Path) -> _FileRows:
         features = as_features(X, source)
         return _FileRows(None, as_labels(y, len(features)), features)
     if suffix == ".npy":
-        return _FileRows(None, None, as_features(load_array(source), source))
+        return _FileRows(None, None, as_features(read_array(source), source))
     if suffix in TABLE_SUFFIXES:
         return _rows_of_table(read_table(source), source)
     raise InputError(

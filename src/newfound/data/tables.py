@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.data.collection import Skipped
+from newfound.data.parquet_files import load_parquet
 from newfound.errors import InputError, require
-from newfound.files import write_atomically
+from newfound.files import explained_errors, write_atomically
 from newfound.words import first_few
 
 Table: TypeAlias = Any  # a pandas.DataFrame
@@ -29,6 +30,9 @@ _PARQUET_SUFFIXES = (".parquet", ".pq")
 
 #: Columns that have a meaning; all others are features or are ignored.
 COLUMNS = ("id", "label", "path", "text")
+
+#: What is said about a file of a run folder that cannot be read.
+DAMAGED, AGAIN = "is missing or damaged", "Run newfound again, into a new folder."
 
 #: A spreadsheet takes a cell that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -102,24 +106,13 @@ def read_parquet(path: Path) -> Table:
         If the file is missing or damaged.
     """
     pandas = require("pandas", "report")
-    try:
-        table = _load_parquet(path)
-    except (OSError, ValueError) as error:
-        raise damaged(path, error) from error
+    table = load_parquet(path, DAMAGED, AGAIN)
     columns = {}
     for name in table:
         column = table[name]
         is_number = pandas.api.types.is_numeric_dtype(column)
         columns[str(name)] = column.to_numpy() if is_number else _plain_texts(column)
     return make_table(columns)
-
-
-def _load_parquet(path: Path) -> Table:
-    """The one reader of Parquet; damaged files raise OSError or ValueError."""
-    require("pyarrow", "report")
-    pandas = require("pandas", "report")
-    with path.open("rb") as file:
-        return pandas.read_parquet(file, engine="pyarrow")
 
 
 def _plain_texts(column: Any) -> npt.NDArray[np.object_]:
@@ -131,9 +124,7 @@ def _plain_texts(column: Any) -> npt.NDArray[np.object_]:
 
 def damaged(path: Path, error: object) -> InputError:
     """The error for a file of a run folder that cannot be read."""
-    return InputError(
-        f"{path} is missing or damaged ({error}). Run newfound again, into a new folder."
-    )
+    return InputError(f"{path} {DAMAGED} ({error}). {AGAIN}")
 
 
 def read_table(path: Path) -> Table:
@@ -158,7 +149,10 @@ def read_table(path: Path) -> Table:
         raise InputError(f"There is no file {path}.")
     if path.suffix.lower() not in TABLE_SUFFIXES:
         raise InputError(f"{path} is not a table. Give a .csv, .tsv or .parquet file.")
-    table = _read_any_parquet(path) if path.suffix.lower() in _PARQUET_SUFFIXES else _read_csv(path)
+    if path.suffix.lower() in _PARQUET_SUFFIXES:
+        table = load_parquet(path, "cannot be read as Parquet", "Write it again.")
+    else:
+        table = _read_csv(path)
     lower = {name: str(name).strip().lower() for name in table}
     special = {name: to for name, to in lower.items() if to in COLUMNS}
     repeated = [to for to, count in Counter(special.values()).items() if count > 1]
@@ -169,22 +163,19 @@ def read_table(path: Path) -> Table:
     return table.rename(columns=special)
 
 
-def _read_any_parquet(path: Path) -> Table:
-    try:
-        return _load_parquet(path)
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} cannot be read as Parquet ({error}).") from error
-
-
 def _read_csv(path: Path) -> Table:
     """Read a CSV as texts: no cell becomes a number or a missing value (001 and NA stay)."""
     pandas = require("pandas", "report")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header = next((line for line in file if line.strip()), "")
-        with warnings.catch_warnings():
-            # pandas only warns when a line has too many cells, and drops the last ones.
-            warnings.simplefilter("error", pandas.errors.ParserWarning)
+    advice = (
+        "It needs a header and the same number of cells in each line. Put texts that contain a "
+        "comma in quotes."
+    )
+    with explained_errors(path, "cannot be read as a CSV", advice), warnings.catch_warnings():
+        # pandas only warns when a line has too many cells, and drops the last ones.
+        warnings.simplefilter("error", pandas.errors.ParserWarning)
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                header = next((line for line in file if line.strip()), "")
             return pandas.read_csv(
                 path,
                 sep=_separator(header),
@@ -194,13 +185,8 @@ def _read_csv(path: Path) -> Table:
                 skipinitialspace=True,
                 encoding="utf-8-sig",  # Excel begins its files with a byte order mark
             )
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not in UTF-8. Save it as 'CSV UTF-8'.") from error
-    except (pandas.errors.ParserWarning, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read as a CSV ({str(error).strip()}). It needs a header and the "
-            "same number of cells in each line. Put texts that contain a comma in quotes."
-        ) from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not in UTF-8. Save it as 'CSV UTF-8'.") from error
 
 
 def _separator(header: str) -> str:

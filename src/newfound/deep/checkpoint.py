@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
@@ -24,7 +25,7 @@ from newfound.deep.partial_epoch import PartialEpoch
 from newfound.deep.records import Epoch
 from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
-from newfound.files import write_atomically
+from newfound.files import explained_errors, parse_json, write_atomically
 from newfound.mixture.counting.count import CategoryCount
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 LAST, BEST = "last.safetensors", "best.safetensors"
 #: Key of the JSON text in the header.
 _HEADER = "newfound"
+#: Key of the digest beside it.
+_DIGEST = "digest"
 
 
 def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -50,7 +53,17 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any
     """
     # clones: safetensors refuses two names for one storage, and views of a larger one
     plain = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
-    write_atomically(path, save(plain, metadata={_HEADER: json.dumps(state)}))
+    text = json.dumps(state)
+    write_atomically(path, save(plain, metadata={_HEADER: text, _DIGEST: _digest_of(text, plain)}))
+
+
+def _digest_of(text: str, tensors: dict[str, Tensor]) -> str:
+    """Digest of all that a checkpoint holds."""
+    digest = hashlib.blake2b(text.encode(), digest_size=16)
+    for name, value in sorted(tensors.items()):
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -68,17 +81,21 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     state : dict
         The plain values.
     """
-    try:
+    with as_checkpoint(path):
         with safe_open(path, framework="pt", device="cpu") as file:
-            header = (file.metadata() or {}).get(_HEADER)
+            metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise InputError(
-            f"{path} is not a checkpoint ({error}). Remove it to start again."
-        ) from error
-    if header is None:
-        raise InputError(f"{path} was not written by newfound. Choose another run folder.")
-    return tensors, json.loads(header)
+        if _HEADER not in metadata:
+            raise InputError(f"{path} was not written by newfound. Choose another run folder.")
+        # Checkpoints of 0.1.0 have no digest and no other word either.
+        if len(metadata) > 1 and metadata.get(_DIGEST) != _digest_of(metadata[_HEADER], tensors):
+            raise ValueError("its content is not what was written")
+        return tensors, parse_json(metadata[_HEADER])
+
+
+def as_checkpoint(path: Path) -> AbstractContextManager[None]:
+    """Say which checkpoint is damaged, if what is read from it cannot be used."""
+    return explained_errors(path, "is not a checkpoint", "Remove it to start again.")
 
 
 # ------------------------------------------------------------------------------ the state of a run
@@ -227,7 +244,11 @@ class Checkpoints:
         path = self._folder / LAST
         if not path.exists():
             return TrainingState()
-        tensors, plain = load_checkpoint(path)
+        with as_checkpoint(path):
+            return self._restore(*load_checkpoint(path))
+
+    def _restore(self, tensors: dict[str, Tensor], plain: dict[str, Any]) -> TrainingState:
+        """Take over weights, momentum and state of a checkpoint of the same run."""
         for part in ("settings", "data"):
             difference = differences(plain[part], self._identity[part])
             if difference:
@@ -253,9 +274,11 @@ class Checkpoints:
         labels : ndarray of shape (n,)
             Component of each image then.
         """
-        tensors, plain = load_checkpoint(self._folder / BEST)
-        self._setup.set_weights(tensors)
-        return plain["epoch"], tensors["labels"].numpy()
+        path = self._folder / BEST
+        with as_checkpoint(path):
+            tensors, plain = load_checkpoint(path)
+            self._setup.set_weights(tensors)
+            return plain["epoch"], tensors["labels"].numpy()
 
 
 def run_identity(

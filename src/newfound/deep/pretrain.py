@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 from lightning_fabric import Fabric
 
+from newfound.arrays import ArrayLike
 from newfound.deep.method import Contrast
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
@@ -19,7 +18,7 @@ from newfound.deep.trainer import train
 
 
 def pretrain(
-    pixels: npt.NDArray[np.uint8],
+    pixels: ArrayLike,
     settings: Settings,
     folder: Path,
     *,

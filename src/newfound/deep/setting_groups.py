@@ -5,6 +5,7 @@ Users meet them as the attributes of `newfound.deep.settings.Settings`. No torch
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -56,6 +57,7 @@ class ViewSettings(Group):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_share("padding")
         if not 0 < self.crop_min <= self.crop_max <= 1:
             raise InputError(
                 "crop_min and crop_max are shares of the side with 0 < crop_min <= crop_max <= 1; "
@@ -83,8 +85,9 @@ class OptimiserSettings(Group):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weight_average >= 1:
-            raise InputError(f"weight_average must be below 1; got {self.weight_average}.")
+        for name in ("momentum", "weight_average"):
+            if getattr(self, name) >= 1:
+                raise InputError(f"{name} must be below 1; got {getattr(self, name)}.")
 
     @property
     def batch_size(self) -> int:
@@ -212,5 +215,7 @@ def _check(name: str, value: Any, hint: Any, least: float | None) -> None:
     kind = (int, float) if kinds[0] is float else kinds[0]
     if not isinstance(value, kind) or (isinstance(value, bool) and kinds[0] is not bool):
         raise InputError(f"{name} must be of type {kinds[0].__name__}; got {value!r}.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name} must be a finite number; got {value!r}.")
     if least is not None and not value >= least:
         raise InputError(f"{name} must be at least {least}; got {value!r}.")

@@ -11,6 +11,7 @@ from lightning_fabric import Fabric
 from lightning_fabric.wrappers import _FabricModule, _FabricOptimizer
 from torch import Tensor, nn
 
+from newfound.arrays import ArrayLike
 from newfound.deep.average import WeightAverage
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views, views_for
@@ -66,9 +67,7 @@ class TrainingSetup:
         return torch.from_numpy(values).to(self.fabric.device, non_blocking=True)
 
 
-def set_up(
-    pixels: npt.NDArray[np.uint8], settings: Settings, method: Method, fabric: Fabric
-) -> TrainingSetup:
+def set_up(pixels: ArrayLike, settings: Settings, method: Method, fabric: Fabric) -> TrainingSetup:
     """Load the network and bring everything to the device.
 
     Parameters

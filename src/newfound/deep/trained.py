@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
-from newfound.arrays import Floats
+from newfound.arrays import ArrayLike, Floats
 from newfound.deep.average import weights_of_result
-from newfound.deep.checkpoint import load_checkpoint
+from newfound.deep.checkpoint import as_checkpoint, load_checkpoint
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views, views_for
@@ -40,7 +37,7 @@ class TrainedNetwork:
     backbone: Backbone
     views: Views
 
-    def features(self, pixels: npt.NDArray[np.uint8]) -> Floats:
+    def features(self, pixels: ArrayLike) -> Floats:
         """Features of the middle view of each image, shape (n, d), not normalised.
 
         Parameters
@@ -111,5 +108,6 @@ def load_trained(settings: Settings, checkpoint: Path) -> TrainedNetwork:
         for name, value in weights_of_result(tensors).items()
         if name.startswith("backbone.")
     }
-    backbone.load_state_dict(weights, strict=False)  # frozen parameters are not in the file
+    with as_checkpoint(checkpoint):
+        backbone.load_state_dict(weights, strict=False)  # frozen parameters are not in the file
     return TrainedNetwork(backbone, views_for(backbone, settings.views))

@@ -7,13 +7,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from newfound.arrays import LabelsLike
+from newfound.arrays import ArrayLike, LabelsLike
 from newfound.deep.checkpoint import Checkpoints, TrainingState, run_identity
 from newfound.deep.components import FoundComponents
 from newfound.deep.engine import start_engine
@@ -36,7 +34,7 @@ __all__ = ["Trained", "train"]
 
 
 def train(
-    pixels: npt.NDArray[np.uint8],
+    pixels: ArrayLike,
     y: LabelsLike,
     settings: Settings,
     folder: Path,
@@ -51,7 +49,7 @@ def train(
     Parameters
     ----------
     pixels : ndarray of uint8, shape (n, 3, s, s)
-        All images, labelled and unlabelled; may be memory-mapped.
+        All images, labelled and unlabelled; may be a `PixelFile`.
     y : array-like of shape (n,)
         Partial labels.
     settings : Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,10 @@ from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
 from newfound.mixture.assignment import log_joint
 from newfound.mixture.clustering import check_rows
 from newfound.mixture.projection import Projection
-from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
+from newfound.mixture.rows import nearest_centre, row_blocks, row_keys, squared_distances
+
+#: Bytes of one array (rows, K) of intermediate results.
+_CHUNK_BYTES = 2**25
 
 
 class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
@@ -60,16 +64,28 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
         """
         check_is_fitted(self)
         order = self._by_content()
-        if self.assign == "soft":
-            logits = log_joint(V, self.means_, self.covariances_, self.weights_)[:, order]
-        else:
-            centres = self.prototypes_[order].astype(V.dtype)
-            logits = squared_distances(V, centres).astype(np.float64)
-            logits -= self.offsets_[order]
-            logits *= -0.5 / self._spherical_variance
-        probabilities: Doubles = np.empty_like(logits)
-        probabilities[:, order] = softmax(logits, axis=1)
+        probabilities = np.empty((len(V), len(order)))
+        for chunk in self._chunks(V):
+            probabilities[chunk, order] = softmax(self._logits(V[chunk], order), axis=1)
         return probabilities
+
+    def _logits(self, V: Floats, order: Ints) -> Doubles:
+        """Logarithms of the probabilities of components, in this order, up to a constant."""
+        if self.assign == "soft":
+            return log_joint(V, self.means_, self.covariances_, self.weights_)[:, order]
+        centres = self.prototypes_[order].astype(V.dtype)
+        logits: Doubles = squared_distances(V, centres).astype(np.float64)
+        logits -= self.offsets_[order]
+        logits *= -0.5 / self._spherical_variance
+        return logits
+
+    def _chunks(self, V: Floats) -> Iterator[slice]:
+        """Slices over the rows, so that a few arrays (rows, K) are small beside the rows."""
+        # Whole blocks of `log_joint` and `squared_distances`: the last digits stay the same.
+        n_columns = max(self.prototypes_.shape)
+        block = next(row_blocks(max(1, len(V)), n_columns)).stop
+        n_rows = block * max(1, _CHUNK_BYTES // (8 * len(self.prototypes_) * block))
+        yield from (slice(start, start + n_rows) for start in range(0, len(V), n_rows))
 
     def nearest_prototype(self, X: ArrayLike) -> Ints:
         """Index of the prototype with the smallest squared distance minus `offsets_`.
@@ -91,8 +107,11 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
     def score_samples(self, X: ArrayLike) -> Doubles:
         """Log density of each row under the mixture (Eq. 4), in the projected space."""
-        joint = log_joint(self._project(X), self.means_, self.covariances_, self.weights_)
-        density: Doubles = logsumexp(joint, axis=1)
+        V = self._project(X)
+        density = np.empty(len(V))
+        for chunk in self._chunks(V):
+            joint = log_joint(V[chunk], self.means_, self.covariances_, self.weights_)
+            density[chunk] = logsumexp(joint, axis=1)
         return density
 
     def score(self, X: ArrayLike, y: LabelsLike = None) -> float:

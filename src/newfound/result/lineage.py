@@ -193,6 +193,13 @@ class Changes:
         """Number of items in another category, not counting those whose category was renamed."""
         return sum(self.renamed.get(before) != now for _, before, now in self.moved)
 
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Changes:
+        """Read what `as_dict` gave, after JSON has made lists of tuples."""
+        moved = [(name, before, now) for name, before, now in values["moved"]]
+        resized = {name: (before, now) for name, (before, now) in values["resized"].items()}
+        return cls(**{**values, "moved": moved, "resized": resized})
+
     def __str__(self) -> str:
         return self.in_words()
 

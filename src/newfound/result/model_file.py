@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound._version import __version__
+from newfound.data.tables import AGAIN
 from newfound.errors import InputError, require
-from newfound.files import read_json, write_atomically, write_json
+from newfound.files import explained_errors, read_json, write_atomically, write_json
 from newfound.mixture.counting.count import CategoryCount
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.prior import NIWPrior
@@ -24,6 +25,9 @@ from newfound.mixture.search import Pass
 from newfound.mixture.split_merge import Move
 
 NUMBERS, WORDS = "mixture.safetensors", "mixture.json"
+
+#: Checkpoints of trainings, see `newfound.deep.checkpoint`.
+_CHECKPOINTS = ("last.safetensors", "best.safetensors")
 
 #: Increased when older files can no longer be read.
 _FORMAT = 1
@@ -88,25 +92,40 @@ def load_mixture(folder: Path) -> tuple[SplitMergeMixture, dict[str, Any]]:
             f"{folder / WORDS} is in a format that newfound {__version__} does not read. "
             "Run newfound again, into a new folder."
         )
-    try:
-        # Any missing key or wrong type in here means that the files were changed.
-        return _mixture_from(_read_numbers(folder / NUMBERS), words), words["encoder"]
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"The model in {folder} is damaged ({error}). Run newfound again, into a new folder."
-        ) from error
+    # Any missing key or wrong type in here means that the files were changed.
+    with explained_errors(f"The model in {folder}", "is damaged", AGAIN):
+        numbers = require("safetensors.numpy", "train").load((folder / NUMBERS).read_bytes())
+        mixture = _mixture_from(numbers, words)
+        _check_shapes(mixture)
+        _check_encoder(words["encoder"])
+        return mixture, words["encoder"]
 
 
-def _read_numbers(path: Path) -> dict[str, npt.NDArray[Any]]:
-    safetensors = require("safetensors", "train")
-    try:
-        numbers: dict[str, npt.NDArray[Any]]
-        numbers = require("safetensors.numpy", "train").load(path.read_bytes())
-    except safetensors.SafetensorError as error:
-        raise InputError(
-            f"{path} is damaged ({error}). Run newfound again, into a new folder."
-        ) from error
-    return numbers
+def _check_encoder(encoder: dict[str, Any]) -> None:
+    """Refuse a description that would lead to a file outside of the run, with a ValueError."""
+    name = encoder.get("checkpoint", _CHECKPOINTS[0])
+    if not all(isinstance(encoder.get(key, ""), str) for key in ("kind", "name", "sha256")):
+        raise ValueError("the encoder is not described by texts")
+    if name not in _CHECKPOINTS:
+        raise ValueError(f"its checkpoint is {name!r}; expected {' or '.join(_CHECKPOINTS)}")
+
+
+def _check_shapes(mixture: SplitMergeMixture) -> None:
+    """Refuse arrays that do not belong together, with a ValueError."""
+    k, q, d = mixture.n_components_, mixture.n_directions_, mixture.n_features_in_
+    projection = mixture.projection_
+    expected: dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]] = {
+        "prototypes_": (mixture.prototypes_, (k, q)),
+        "means_": (mixture.means_, (k, q)),
+        "weights_": (mixture.weights_, (k,)),
+        "offsets_": (mixture.offsets_, (k,)),
+        "stability_": (mixture.stability_, (k,)),
+        "components_": (projection.components_, (q, d)),
+        "mean_": (projection.mean_, (d,)),
+    }
+    for name, (array, shape) in expected.items():
+        if array.shape != shape or array.dtype.kind != "f":
+            raise ValueError(f"{name} has the shape {array.shape}; expected {shape}")
 
 
 # -------------------------------------------------------------------------------------- to files

@@ -17,6 +17,7 @@ from newfound._version import __version__
 from newfound.errors import InputError
 from newfound.mixture.counting.calibration import ConfidenceMap
 from newfound.mixture.counting.novel_size import Sizes
+from newfound.result.typed import check_types
 
 Kind: TypeAlias = Literal["pictures", "features", "texts"]
 
@@ -277,11 +278,13 @@ class RunRecord:
         names = {item.name for item in fields(cls)}
         given: dict[str, Any] = {name: values[name] for name in names & set(values)}
         try:
-            return cls(**{**given, **_typed_values(given)})
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            record = cls(**{**given, **_typed_values(given)})
+            check_types(record)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise InputError(
                 f"run.json is damaged ({error}). Run newfound again, into a new folder."
             ) from error
+        return record
 
 
 def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,7 +292,7 @@ def _typed_values(given: Mapping[str, Any]) -> dict[str, Any]:
     # Version 0.1.0 wrote null for some of these, which means the same as a missing key.
     interval, rehearsal = given.get("n_novel_interval"), given.get("rehearsal")
     calibration, novel_size = given.get("calibration"), given.get("novel_size")
-    history, request = given.get("history") or {}, given.get("settings") or {}
+    history, request = (dict(given.get(name) or {}) for name in ("history", "settings"))
     asked = {item.name for item in fields(Request)}
     return {
         "n_novel_interval": None if interval is None else _interval(interval),

@@ -8,28 +8,32 @@ Any other command is refused, so that no result is lost by mistake.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from newfound._version import __version__
 from newfound.errors import InputError
 from newfound.files import disk_errors, is_litter, read_json, write_json
+from newfound.own_folder import FolderInUseError, check_own, locked
 
 STARTED = "started.json"
 RUN = "run.json"
 #: Major and minor versions of newfound whose run folders this version reads.
 _READABLE_VERSIONS = ("0.1", "0.2")
-_LOCK = ".lock"
 #: Commands with an option to overwrite.
 _CAN_OVERWRITE = ("discover", "train")
 #: What `staged` does not replace: checkpoints, pages about an earlier result, and which edits it
 #: has obeyed.
-_NOT_OF_THE_RESULT = ("train", "report.html", "changes.json", "changes.html", "decisions.json")
+_PAGES = ("report.html", "changes.html")
+_NOT_OF_THE_RESULT = ("train", "changes.json", "decisions.json", *_PAGES)
 _STAGE = ".next"
+#: How often, and how many seconds apart, a reader looks whether another process is done moving.
+_LOOKS, _PAUSE = 200, 0.05
 
-_IN_USE = frozenset([errno.EACCES, errno.EAGAIN, errno.EWOULDBLOCK])
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -51,6 +55,7 @@ def staged(folder: Path) -> Iterator[Path]:
         The temporary folder to write to; write ``run.json`` last.
     """
     stage = folder / _STAGE
+    check_own(folder)
     with disk_errors(folder):
         # First the file that marks the folder as complete, in case this is interrupted as well.
         (stage / RUN).unlink(missing_ok=True)
@@ -61,16 +66,82 @@ def staged(folder: Path) -> Iterator[Path]:
 
 
 def finish_staged(folder: Path) -> None:
-    """Move the files of a complete temporary folder to their place, if there is one."""
+    """Move the files of a complete temporary folder to their place, if there is one.
+
+    Only a process that has the lock of the folder may do this; others call `settle`. Pages about
+    the earlier result are removed first: they would be taken for pages about the new one.
+    """
     stage = folder / _STAGE
     if not (stage / RUN).is_file():
         return
+    for name in _PAGES:
+        (folder / name).unlink(missing_ok=True)
     files = [path for path in sorted(stage.rglob("*")) if path.is_file() and path != stage / RUN]
     for path in (*files, stage / RUN):
         target = folder / path.relative_to(stage)
         target.parent.mkdir(parents=True, exist_ok=True)
         os.replace(path, target)
     _remove(stage)
+
+
+def settle(folder: Path) -> None:
+    """Finish what a killed process left, or wait while another process moves its files.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+
+    Raises
+    ------
+    InputError
+        If the other process takes long, or the folder holds links.
+    """
+    check_own(folder)
+    for look in range(_LOOKS):
+        if not (folder / _STAGE / RUN).is_file():
+            return
+        try:
+            with locked(folder):
+                finish_staged(folder)
+        except FolderInUseError:
+            if look + 1 == _LOOKS:
+                raise
+            time.sleep(_PAUSE)
+
+
+def read_settled(folder: Path, read: Callable[[], T]) -> T:
+    """Read files that belong together, again if another process has replaced them meanwhile.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder.
+    read : callable
+        Reads them.
+    """
+    for _ in range(_LOOKS):
+        settle(folder)
+        before = _generation(folder)
+        try:
+            found = read()
+        except InputError:
+            if _generation(folder) == before:
+                raise
+            continue
+        if _generation(folder) == before:
+            return found
+    raise InputError(f"{folder} is changed all the time by another process. Wait for its end.")
+
+
+def _generation(folder: Path) -> tuple[int, ...]:
+    """What changes when a result is replaced: ``run.json`` is moved last."""
+    try:
+        status = (folder / RUN).stat()
+    except FileNotFoundError:
+        return ()
+    is_moving = (folder / _STAGE / RUN).is_file()
+    return is_moving, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _remove(folder: Path) -> None:
@@ -119,7 +190,8 @@ def open_run(folder: Path, *, command: str, data: str, overwrite: bool = False) 
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     # Locked before anything is read: two processes that start together must not both find it empty.
-    with _locked(folder):
+    with locked(folder):
+        finish_staged(folder)
         if not (folder / STARTED).exists():
             _check_empty(folder)
         elif not overwrite:
@@ -146,20 +218,26 @@ def reopen_run(folder: Path) -> Iterator[Path]:
         The folder, locked until the end.
     """
     check_run(folder)
-    with _locked(folder):
+    with locked(folder):
+        finish_staged(folder)
         yield folder
 
 
 def record_start(folder: Path, *, command: str, data: str, redo: bool = False) -> None:
     """Write which version, command and data a folder is for, and whether a run is redone."""
-    start = {"version": __version__, "command": command, "data": data}
+    start = start_of(command, data)
     write_json(folder / STARTED, {**start, "redo": True} if redo else start)
+
+
+def start_of(command: str, data: str) -> dict[str, str]:
+    """What ``started.json`` says."""
+    return {"version": __version__, "command": command, "data": data}
 
 
 def is_finished(folder: Path) -> bool:
     """Whether a folder holds a finished run."""
     folder = Path(folder)
-    finish_staged(folder)  # a run that was killed at the very end is a finished run
+    settle(folder)  # a run that was killed at the very end is a finished run
     # Trainings of version 0.1.0 have a run.json of another kind.
     return (folder / RUN).is_file() and read_json(folder / RUN).get("version") is not None
 
@@ -197,7 +275,7 @@ def check_run(folder: Path) -> None:
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"There is no run folder {folder}. Check the path.")
-    finish_staged(folder)  # a run that was killed at the very end is a finished run
+    settle(folder)  # a run that was killed at the very end is a finished run
     if not (folder / RUN).is_file():
         what = (
             "The run did not finish. Run the same command again to resume it."
@@ -232,9 +310,9 @@ def check_same(folder: Path, *, command: str, data: str) -> None:
         )
 
 
-def _check_version(folder: Path, version: str) -> None:
+def _check_version(folder: Path, version: object) -> None:
     """Refuse a run of a version whose folders cannot be read."""
-    if ".".join(version.split(".")[:2]) not in _READABLE_VERSIONS:
+    if ".".join(str(version).split(".")[:2]) not in _READABLE_VERSIONS:
         raise InputError(
             f"{folder} was written by newfound {version}; this is {__version__}. "
             f"Install newfound=={version} to read it, or run into a new folder."
@@ -249,39 +327,3 @@ def _check_empty(folder: Path) -> None:
             f"{folder} is not empty (it holds {', '.join(others[:3])}) and is no run folder. "
             "Choose a new or an empty folder."
         )
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes out of the folder.
-
-    The operating system releases the lock of a process that dies. Nothing is locked on systems
-    without `fcntl`, and on file systems that do not support locks.
-    """
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield
-        return
-    with disk_errors(folder):
-        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in _IN_USE:  # any other error: the file system has no locks
-                raise _in_use(folder, os.pread(handle, 100, 0)) from error
-        # For the message of a second process; the lock itself does not need it.
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _in_use(folder: Path, owner: bytes) -> InputError:
-    process = owner.decode("ascii", "replace").strip()
-    who = f"process {process}" if process else "another process"
-    return InputError(
-        f"{folder} is in use by {who}. Wait until it has finished, or choose another folder."
-    )

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from newfound.array_files import read_array
 from newfound.arrays import Floats, Ints
-from newfound.data.collection import Collection, Labels, Skipped
+from newfound.data.collection import Collection, Skipped
 from newfound.data.tables import (
+    AGAIN,
+    DAMAGED,
     Table,
     as_objects,
     damaged,
@@ -20,16 +23,24 @@ from newfound.data.tables import (
     write_csv,
     write_parquet,
 )
-from newfound.errors import require
-from newfound.files import read_json, whole_file, write_json
+from newfound.errors import InputError, require
+from newfound.files import (
+    explained_errors,
+    json_bytes,
+    read_json,
+    whole_file,
+    write_atomically,
+    write_json,
+)
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import Assigned, Singles, distances_from_prototypes, project
+from newfound.result.digests import DIGESTS, KEY, CheckedFiles, write_digests
 from newfound.result.evidence import MoveEvidence, weigh_moves
-from newfound.result.model_file import load_mixture, save_mixture
+from newfound.result.model_file import NUMBERS, WORDS, load_mixture, save_mixture
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
 from newfound.result.result import SEPARATOR, Result
-from newfound.result.run_folder import RUN, check_run, staged
+from newfound.result.run_folder import RUN, check_run, read_settled, staged
 
 #: Columns of ``categories.parquet`` with the evidence as numbers; 0.1.0 kept sentences only.
 _EVIDENCE = ("split_gap", "split_log_ratio", "merge_gap", "merge_log_ratio")
@@ -71,7 +82,9 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
             write_json(stage / f"{name}.json", content)
         # The sentences are for people who open the file. They are not read back.
         sentences = {"sentence": result.answer, "trust": result.trust}
-        write_json(stage / RUN, {**result.record.as_json(), **sentences})
+        run = json_bytes({**result.record.as_json(), **sentences, KEY: DIGESTS})
+        write_digests(stage, run=run)
+        write_atomically(stage / RUN, run)
     # Edits go to the folder that the result is in. The class is frozen for everybody else.
     object.__setattr__(result, "folder", Path(folder))
 
@@ -123,20 +136,38 @@ def read_result(folder: Path) -> Result:
     """
     folder = Path(folder)
     check_run(folder)
-    record = RunRecord.from_json(read_json(folder / RUN))
-    table = read_parquet(folder / "assignments.parquet")
-    categories = read_parquet(folder / "categories.parquet")
-    model = _read_model(folder / "model", len(table), len(categories))
-    try:
+    return read_settled(folder, lambda: _read_files(folder))
+
+
+def _read_files(folder: Path) -> Result:
+    """The files of a result, which must not change meanwhile."""
+    run = read_json(folder / RUN)
+    files = CheckedFiles(folder, run)
+    files.file(RUN)
+    record = RunRecord.from_json(run)
+    table = read_parquet(files.file("assignments.parquet"))
+    categories = read_parquet(files.file("categories.parquet"))
+    model = _read_model(files, folder / "model", len(table), len(categories))
+    with explained_errors(folder / "categories.parquet", DAMAGED, AGAIN):
         names = tuple(categories["category"])
         assigned = _assigned_from(table, names, model)
         profiles = _profiles_from(categories, table["id"].tolist(), assigned.labels, model)
         scores = table["outlier_score"].to_numpy(dtype=np.float64)
         labels = table["given_label"].to_numpy(dtype=object)
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged(folder / "categories.parquet", error) from error
+        texts = None
+        if record.kind == "texts":
+            texts = read_parquet(files.file("texts.parquet"))["text"].tolist()
+        collection = Collection(
+            ids=table["id"].tolist(),
+            y=labels,
+            paths=[Path(path) for path in table["path"]] if record.kind == "pictures" else None,
+            features=model.features if record.kind == "features" else None,
+            texts=texts,
+            skipped=_read_skipped(folder / "skipped.csv"),
+            root=None if record.source is None else Path(record.source),
+        )
     return Result(
-        collection=_read_collection(folder, record, table, labels, model.features),
+        collection=collection,
         features=model.features,
         mixture=model.mixture,
         names=names,
@@ -164,49 +195,32 @@ class _Model(NamedTuple):
     V: Singles
 
 
-def _read_model(folder: Path, n_rows: int, n_categories: int) -> _Model:
+def _read_model(files: CheckedFiles, folder: Path, n_rows: int, n_categories: int) -> _Model:
     if not folder.is_dir():
         no_features = np.zeros((n_rows, 0), dtype=np.float32)
         return _Model(None, {}, no_features, np.zeros((n_categories, 0)), no_features)
+    for name in (NUMBERS, WORDS):
+        files.file(f"model/{name}")
     mixture, encoder = load_mixture(folder)
-    features = _read_features(folder / "features.npy", n_rows)
+    features = _read_features(files.file("model/features.npy"), n_rows)
     return _Model(mixture, encoder, features, mixture.prototypes_, project(mixture, features))
 
 
 def _read_features(path: Path, n_rows: int) -> Floats:
     try:
-        features: Floats = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise damaged(path, error) from error
+        features: Floats = read_array(path)
+    except InputError as error:
+        raise damaged(path, error.__cause__) from error
     if features.ndim != 2 or len(features) != n_rows:
         raise damaged(path, f"it holds {len(features)} rows for {n_rows} items")
     return features
 
 
-def _read_collection(
-    folder: Path, record: RunRecord, table: Table, labels: Labels, features: Floats
-) -> Collection:
-    """The collection, from the tables."""
-    kind = record.kind
-    texts = read_parquet(folder / "texts.parquet")["text"].tolist() if kind == "texts" else None
-    return Collection(
-        ids=table["id"].tolist(),
-        y=labels,
-        paths=[Path(path) for path in table["path"]] if kind == "pictures" else None,
-        features=features if kind == "features" else None,
-        texts=texts,
-        skipped=_read_skipped(folder / "skipped.csv"),
-        root=None if record.source is None else Path(record.source),
-    )
-
-
 def _read_skipped(path: Path) -> list[Skipped]:
     pandas = require("pandas", "report")
-    try:
+    with explained_errors(path, DAMAGED, AGAIN):
         table = pandas.read_csv(path, dtype=str, na_filter=False)
         rows = list(zip(table["path"], table["reason"], strict=True))
-    except (OSError, ValueError, KeyError) as error:
-        raise damaged(path, error) from error
     return [Skipped(unescape_formula(name), unescape_formula(reason)) for name, reason in rows]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import io
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from newfound.arrays import Ints
 from newfound.deep.settings import Settings
 from newfound.errors import require
+from newfound.files import write_atomically
 from newfound.metrics import discovery_scores
 from newfound.progress import Progress, no_progress
 from newfound.result.result import Result
@@ -159,16 +160,17 @@ def write_digits(folder: Path, seed: int) -> Ints:
     pictures.mkdir(parents=True, exist_ok=True)
     for number, values in enumerate(digits.images):
         path = pictures / f"{number:04d}.png"
-        if not path.exists():
-            # The digits have 17 shades of grey, from 0 to 16.
-            image.fromarray(np.clip(values * 16, 0, 255).astype(np.uint8)).save(path)
+        # The digits have 17 shades of grey, from 0 to 16.
+        content = io.BytesIO()
+        shades = np.clip(values * 16, 0, 255).astype(np.uint8)
+        image.fromarray(shades).save(content, format="PNG")
+        # A kill may have left a part of the file.
+        if not path.exists() or path.read_bytes() != content.getvalue():
+            path.write_bytes(content.getvalue())
     rng = np.random.default_rng(seed)
     is_labelled = np.isin(digits.target, _KNOWN_DIGITS) & (rng.random(len(digits.target)) < 0.5)
-    with open(folder / f"labels-{seed}.csv", "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["path", "label"])
-        for labelled in np.flatnonzero(is_labelled):
-            writer.writerow([f"{labelled:04d}.png", str(digits.target[labelled])])
+    rows = [f"{row:04d}.png,{digits.target[row]}\r\n" for row in np.flatnonzero(is_labelled)]
+    write_atomically(folder / f"labels-{seed}.csv", "".join(["path,label\r\n", *rows]).encode())
     truth: Ints = digits.target.astype(np.int64)
     return truth
 

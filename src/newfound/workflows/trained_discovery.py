@@ -81,7 +81,7 @@ def awaits_training(out: Path | str | None) -> bool:
     """Whether a run folder holds the result before a training that has not finished."""
     if out is None or not is_finished(Path(out)):
         return False
-    return _NOT_FINISHED in read_json(Path(out) / RUN).get("warnings", ())
+    return _NOT_FINISHED in (read_json(Path(out) / RUN).get("warnings") or ())
 
 
 def discover_by_training(

@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from newfound.arrays import LabelsLike
 from newfound.data.collection import Collection, check_discoverable
+from newfound.data.tables import AGAIN, DAMAGED
 from newfound.deep.settings import Settings
 from newfound.errors import InputError, require
+from newfound.files import explained_errors
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.result.build import result_from
+from newfound.result.model_file import WORDS
 from newfound.result.record import History, Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
-from newfound.workflows.conversion import convert_training, is_training_0_1_0
+from newfound.workflows.conversion import convert_training
 from newfound.workflows.encoding import EncodedItems
 from newfound.workflows.fitting import Fitted, facts_of
 from newfound.workflows.job import Job
@@ -169,8 +172,7 @@ def open_training(
         require("pyarrow", "report")  # a missing package is reported before hours of work
         if fabric.is_global_zero:
             data = fingerprint(collection)
-            if is_training_0_1_0(folder):
-                convert_training(folder, command=command, data=data)
+            convert_training(folder, command=command, data=data)
             opened = open_run(folder, command=command, data=data, overwrite=overwrite)
             stack.enter_context(opened)
         fabric.barrier()
@@ -274,7 +276,8 @@ def encode_with_trained(
     collection: Collection, encoder: dict[str, Any], run: Path, job: Job
 ) -> EncodedItems:
     """Features from the network that a run has trained."""
-    settings = _settings_of(encoder)
+    with explained_errors(run / "model" / WORDS, DAMAGED, AGAIN):
+        settings = _settings_of(encoder)
     checkpoint = run / TRAIN / encoder["checkpoint"]
     if not checkpoint.is_file():
         raise InputError(

@@ -5,23 +5,26 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
+import numpy as np
 from sklearn.base import clone
 
 from newfound.data.collection import Collection, check_discoverable
+from newfound.data.tables import AGAIN, DAMAGED
 from newfound.errors import InputError
-from newfound.files import write_atomically
+from newfound.files import explained_errors, read_json, write_atomically
 from newfound.labels import encode_labels
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.extension import extended
 from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
+from newfound.result.digests import CheckedFiles
 from newfound.result.edits.decisions import Obeyed, decide
 from newfound.result.edits.log import EDITS, Edit, read_edits
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
-from newfound.result.run_folder import open_run, record_start, reopen_run
+from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
 from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
@@ -29,7 +32,13 @@ from newfound.workflows.job import Job
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
 from newfound.workflows.obeying import obey
 from newfound.workflows.rerun import command_line
-from newfound.workflows.source import Source, check_outside, fingerprint, read_and_warn
+from newfound.workflows.source import (
+    Source,
+    check_outside,
+    content_fingerprint,
+    fingerprint,
+    read_and_warn,
+)
 
 
 def update(
@@ -103,6 +112,9 @@ def update(
             check_outside(target, result.collection if merged is None else merged.collection)
             locks.enter_context(open_run(target, command="update", data=data))
             _copy_edits(run, target)
+        done = old if out is None else read_result(target) if is_finished(target) else None
+        if merged is not None and not decisions.is_new and _is_done(done, merged, job):
+            return done, _stored_changes(target)
         if merged is not None:
             result = _updated_result(result, merged, job, line)
             if decisions.obeyed.effects:  # what edits say holds for the new partition as well
@@ -110,9 +122,8 @@ def update(
                 result = obey(result, decisions, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
-        stored = decisions.obeyed.as_json()
-        write_result(result, target, changes=changes.as_dict(), decisions=stored)
-        record_start(target, command="update", data=data)
+        more_files = {"decisions": decisions.obeyed.as_json(), "started": start_of("update", data)}
+        write_result(result, target, changes=changes.as_dict(), **more_files)
     return result, changes
 
 
@@ -130,9 +141,30 @@ def _merge_more(
 ) -> MergedItems:
     """Read and encode more items, and join them with the old ones."""
     collection = read_and_warn(job, *more)
+    job.content = content_fingerprint(collection)
     merged = merge_items(old, encode_like(old, run, collection, job))
     check_discoverable(merged.collection)
     return merged
+
+
+def _is_done(done: Result | None, merged: MergedItems, job: Job) -> TypeGuard[Result]:
+    """Whether a result is that of the same update, which may have been killed after its commit."""
+    return (
+        done is not None
+        and done.record.command == "update"
+        and done.record.content == job.content
+        and done.record.settings.min_confidence == job.min_confidence
+        and done.collection.ids == merged.collection.ids
+        and done.collection.y.tolist() == merged.collection.y.tolist()
+        and np.array_equal(done.features, merged.features)
+    )
+
+
+def _stored_changes(run: Path) -> Changes:
+    """What the last update of a run has changed."""
+    path = CheckedFiles(run, read_json(run / RUN)).file("changes.json")
+    with explained_errors(path, DAMAGED, AGAIN):
+        return Changes.from_dict(read_json(path))
 
 
 def _job_like(old: Result, min_confidence: float | None, progress: Progress | None) -> Job:

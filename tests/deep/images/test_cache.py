@@ -86,7 +86,6 @@ def assert_right(cache, paths):
 
 def test_rows_are_the_pictures_that_can_be_read(tmp_path, paths):
     cache = cache_pictures(paths, SIZE, tmp_path / "cache")
-    assert isinstance(cache.pixels, np.memmap)
     assert cache.pixels.dtype == np.uint8
     assert cache.pixels.shape == (9, 3, SIZE, SIZE)
     assert cache.kept.tolist() == [0, 1, 3, 4, 5, 7, 8, 9, 10]
@@ -479,3 +478,45 @@ def test_bad_arguments(tmp_path, paths, n_paths, size, ids):
     with pytest.raises(InputError, match=f"Got {n_paths} paths"):
         cache_pictures(paths[:n_paths], size, tmp_path / "cache", ids=ids)
     assert not (tmp_path / "cache").exists()
+
+
+# --------------------------------------------------------------------------------------- damage
+
+
+@pytest.mark.parametrize("how", ["flipped", "cut short"])
+def test_damaged_pixels_are_noticed_when_they_are_read(tmp_path, paths, how):
+    cache = cache_pictures(paths, SIZE, tmp_path / "cache")
+    file = tmp_path / "cache" / "pixels.bin"
+    first = cache.pixels[[0]]
+    content = bytearray(file.read_bytes())
+    if how == "flipped":
+        content[-1] ^= 1
+        file.write_bytes(content)
+    else:
+        os.truncate(file, len(content) - 1)
+    again = cache_pictures(paths, SIZE, tmp_path / "cache") if how == "flipped" else cache
+    np.testing.assert_array_equal(again.pixels[[0]], first)
+    with pytest.raises(InputError, match=r"pixels\.bin is damaged: the pixels of row 8"):
+        again.pixels[:]
+
+
+def test_rows_are_taken_as_from_an_array(tmp_path, paths):
+    pixels = cache_pictures(paths, SIZE, tmp_path / "cache").pixels
+    expected = slow_reference(paths)
+    for rows in (3, -1, slice(2, 5), [4, 0, 4], np.arange(9) % 2 == 0, slice(0, 0)):
+        np.testing.assert_array_equal(pixels[rows], expected[rows])
+    np.testing.assert_array_equal(np.asarray(pixels), expected)
+    assert (len(pixels), pixels.ndim, pixels.nbytes) == (9, 4, expected.nbytes)
+
+
+@pytest.mark.parametrize(
+    "line", ['[99, 1, 1, "00", ""]', "[-1]", "{}", "[0, 1]", "3", "[0, 1, 1, 7, 7]", "[" * 9999]
+)
+def test_lines_of_the_journal_that_make_no_sense_are_decoded_again(tmp_path, paths, line):
+    first = cache_pictures(paths, SIZE, tmp_path / "cache")
+    journal = tmp_path / "cache" / "index.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    journal.write_text("".join([*lines[:3], line + "\n", *lines[3:]]))
+    again = cache_pictures(paths, SIZE, tmp_path / "cache")
+    np.testing.assert_array_equal(again.pixels, first.pixels)
+    assert again.fingerprint == first.fingerprint

@@ -1,5 +1,8 @@
 import os
 
+import pytest
+
+from newfound.data.pictures import PictureError
 from newfound.result.export import export
 from newfound.result.export.names import same_file
 
@@ -62,3 +65,12 @@ def test_hostile_file_names(root, tmp_path, make_result, make_pictures, read_csv
         assert_is_safe(name)
     assert written[:2] == ["_con.png", "a_b.png"]
     assert written[2] == "x" * 120 + ".png"
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_file_that_is_no_picture_is_not_brought_into_an_export(result, tmp_path, link):
+    (tmp_path / "secret.png").write_text("password")
+    result.collection.paths[0] = tmp_path / "secret.png"
+    with pytest.raises(PictureError, match=r"secret\.png: not a picture"):
+        export(result, "folders", tmp_path / "out", link=link)
+    assert not (tmp_path / "out").exists()

@@ -11,6 +11,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from newfound.array_files import read_array
 from newfound.arrays import Ints
 from newfound.data.pictures import square_pixels
 from newfound.deep.images.cache import cache_pictures
@@ -141,7 +142,7 @@ def _resized(
             for done, chunk in _resized_chunks(images, size):
                 file.write(chunk.tobytes())
                 progress(done, len(images))
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+    return read_array(path, mapped=True)
 
 
 def _resized_chunks(

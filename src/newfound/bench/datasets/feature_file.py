@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from newfound.array_files import read_archive
 from newfound.bench.datasets.dataset import DataSet
 from newfound.data.features import load_features
 from newfound.errors import InputError
@@ -76,8 +77,8 @@ def _as_classes(values: npt.NDArray[Any], path: Path) -> npt.NDArray[Any]:
 
 
 def _known_classes(path: Path, names: tuple[str, ...]) -> tuple[int, ...]:
-    with np.load(path, allow_pickle=False) as archive:
-        given = _as_classes(np.atleast_1d(archive["known"]), path) if "known" in archive else None
+    stored = read_archive(path, (), optional=("known",)).get("known")
+    given = None if stored is None else _as_classes(np.atleast_1d(stored), path)
     if given is None:
         if len(names) < 2:
             raise InputError(f"{path} has one class. Give at least two: one known and one novel.")

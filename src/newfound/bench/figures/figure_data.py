@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from newfound.array_files import read_archive
 from newfound.arrays import Floats, Ints
 from newfound.bench.case import Case
 from newfound.bench.datasets import DataSet, load_dataset
@@ -102,9 +103,9 @@ class FigureData:
             From `newest`.
         """
         file = outcome_file(record.case, self.runs.work)
-        with np.load(file, allow_pickle=False) as found:
-            # runs store features in half precision
-            outcome = Outcome(found["features"].astype(np.float32), found["labels"])
+        found = read_archive(file, ("features", "labels"))
+        # runs store features in half precision
+        outcome = Outcome(found["features"].astype(np.float32), found["labels"])
         if len(outcome.labels) != len(self.split.y):
             raise InputError(
                 f"{file} has {len(outcome.labels)} rows, but the split of {self.source} has "

@@ -1,4 +1,4 @@
-"""Pictures are decoded once, into a file of uint8 pixels that is mapped into memory.
+"""Pictures are decoded once, into a file of uint8 pixels.
 
 A call that is interrupted continues where it stopped; `newfound.deep.images.cache_store` says how.
 Nothing here needs torch.
@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 
-from newfound.arrays import Ints
+from newfound.arrays import ArrayLike, Ints
 from newfound.data.pictures import PictureError, read_picture, square_pixels
 from newfound.deep.images.cache_store import CacheStore, Decoded, Entry
+from newfound.deep.images.pixel_file import PixelFile, pixel_digest
 from newfound.errors import InputError
 
 #: Increase this when the same files would give other pixels: old caches are then not used.
@@ -41,7 +42,7 @@ class PictureCache(NamedTuple):
 
     Attributes
     ----------
-    pixels : memmap of uint8, shape (n_kept, 3, size, size)
+    pixels : PixelFile, shape (n_kept, 3, size, size)
         One row for each picture that could be read, in the order of the paths; not writable.
     kept : ndarray of int64, shape (n_kept,)
         Index into the paths for each row of `pixels`.
@@ -51,7 +52,7 @@ class PictureCache(NamedTuple):
         Identity of the data: the same for the same ids with the same pixels, in any folder.
     """
 
-    pixels: np.memmap[Any, np.dtype[np.uint8]]
+    pixels: ArrayLike
     kept: Ints
     skipped: list[tuple[int, str]]
     fingerprint: str
@@ -134,8 +135,7 @@ def _decode(place: int, path: Path, size: int) -> Decoded:
     except PictureError as error:
         return Decoded(place, Entry(*file, "", error.reason), None)
     pixels = np.ascontiguousarray(square.transpose(2, 0, 1))
-    digest = hashlib.blake2b(pixels.data, digest_size=8).hexdigest()
-    return Decoded(place, Entry(*file, digest, ""), pixels)
+    return Decoded(place, Entry(*file, pixel_digest(pixels.data), ""), pixels)
 
 
 def _decode_ahead(
@@ -201,11 +201,12 @@ def _as_cache(store: CacheStore, names: Sequence[str]) -> PictureCache:
             f"The first, {names[0]}: {skipped[0][1]}. Check the folder or list of pictures."
         )
     shape = (len(kept), 3, store.size, store.size)
+    digests = [store.entries[place].digest for place in kept]
     return PictureCache(
-        np.memmap(store.pixels_path, np.uint8, "r", shape=shape),
+        PixelFile(store.pixels_path, shape, digests),
         np.array(kept, dtype=np.int64),
         skipped,
-        _hash([store.size, *[(names[place], store.entries[place].digest) for place in kept]]),
+        _hash([store.size, *zip([names[place] for place in kept], digests, strict=True)]),
     )
 
 

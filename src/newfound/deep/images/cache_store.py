@@ -13,6 +13,7 @@ import bisect
 import errno
 import json
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+#: A digest in the journal, see `pixel_digest`.
+_DIGEST = re.compile("[0-9a-f]{16}")
 
 
 class Entry(NamedTuple):
@@ -159,8 +163,8 @@ class CacheStore:
         length = len(lines[0])
         for line in lines[1:]:
             parsed = _parse(line)
-            if parsed is None:
-                break
+            if not _is_line(parsed, len(self.entries)):
+                break  # cut short or damaged: this and all later pictures are decoded again
             place, *entry = parsed
             if entry:
                 self._set(place, Entry(*entry))
@@ -170,9 +174,24 @@ class CacheStore:
         return length
 
 
+def _is_line(parsed: Any, n_entries: int) -> bool:
+    """Whether a line of the journal makes sense after so many entries."""
+    if not isinstance(parsed, list) or len(parsed) not in (1, 5):
+        return False
+    place, *entry = parsed
+    is_place = type(place) is int and 0 <= place <= n_entries
+    if not entry or not is_place:
+        return is_place
+    n_bytes, changed, digest, reason = entry
+    return (
+        *[type(n_bytes), type(changed), type(digest), type(reason)],
+        bool(_DIGEST.fullmatch(str(digest))),
+    ) == (int, int, str, str, not reason)
+
+
 def _parse(line: bytes) -> Any:
     """A line of the journal, or None if it is incomplete."""
     try:
         return json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from newfound.arrays import Ints
+from newfound.arrays import ArrayLike, Ints
 
 #: Images stay on the device if they need no more than this share of its free memory.
 _SHARE_OF_MEMORY = 0.25
@@ -23,12 +22,12 @@ class Feed:
     Parameters
     ----------
     pixels : ndarray of uint8, shape (n, 3, s, s)
-        Stored images; may be memory-mapped.
+        Stored images; may be a `PixelFile`.
     device : torch.device
         Device of the tensors.
     """
 
-    def __init__(self, pixels: npt.NDArray[np.uint8], device: torch.device) -> None:
+    def __init__(self, pixels: ArrayLike, device: torch.device) -> None:
         self._pixels = pixels
         self._device = device
         self._resident: Tensor | None = None

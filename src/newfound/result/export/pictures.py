@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from newfound.data.pictures import PictureError
+from newfound.data.pictures import PictureError, upright_size
 from newfound.errors import ExportWarning, InputError
 from newfound.progress import StepProgress
 from newfound.result.export.targets import Target
@@ -44,6 +44,7 @@ def pictures_to_write(result: Result, to: str, target: Target) -> list[Path]:
             "folder outside of it."
         )
     check_exist(paths)
+    check_content(paths)
     if not target.link:
         _check_room(paths, target)
     return paths
@@ -57,6 +58,16 @@ def check_exist(paths: list[Path]) -> None:
             f"{len(gone)} of {len(paths)} pictures cannot be found. The first is {gone[0]}. Put "
             "them back, or run newfound discover on the folder as it is now."
         )
+
+
+def check_content(paths: list[Path]) -> None:
+    """Refuse to export what is not a picture.
+
+    The paths come from the table of the run, which somebody else may have made. It must not bring
+    any other file of this machine into an export.
+    """
+    for path in paths:
+        upright_size(path)
 
 
 def folder_above(paths: list[Path], root: Path | None) -> Path:
