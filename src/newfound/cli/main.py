@@ -25,6 +25,7 @@ from newfound.cli.options import (
     Commands,
     Device,
     Encoder,
+    Granularity,
     Items,
     Labels,
     Link,
@@ -278,6 +279,7 @@ def update(
     more: MoreOrNone = None,
     labels: Labels = None,
     out: NextRun = None,
+    granularity: Granularity = None,
     min_confidence: MinConfidence = None,
 ) -> None:
     """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
@@ -287,7 +289,11 @@ def update(
     target = out or run
     with clear_errors(), show_progress() as progress:
         result, changes = update(
-            run, more, labels, out=out, min_confidence=min_confidence, progress=progress
+            *(run, more, labels),
+            out=out,
+            granularity=granularity,
+            min_confidence=min_confidence,
+            progress=progress,
         )
         # A new result has removed the pages about the one before.
         if not (target / "report.html").is_file():
