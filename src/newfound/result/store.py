@@ -52,8 +52,9 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
     """Write a result to a run folder, all of it or nothing.
 
     The files are ``assignments.csv`` and ``.parquet``, ``categories.csv`` and ``.parquet``,
-    ``skipped.csv``, ``levels.json``, ``run.json`` and the folder ``model``; for texts also ``texts.parquet``. In
-    the CSV files, a text that a spreadsheet would run as a formula begins with an apostrophe.
+    ``skipped.csv``, ``levels.json``, ``run.json`` and the folder ``model``; for texts also
+    ``texts.parquet``. In the CSV files, a text that a spreadsheet would run as a formula begins
+    with an apostrophe.
 
     Parameters
     ----------
