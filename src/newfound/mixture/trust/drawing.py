@@ -31,6 +31,7 @@ SHARE_HIDDEN: dict[Design, float] = {"hidden": 0.2, "labelled": 0.5}
 SHARE_CHECKED = 0.2
 #: A class is split if at least two new components hold this share of it.
 _PART = 0.25
+_LEAST_LABELS = 2
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def draw_once(design: Design, task: Task, seed: int) -> Draw:
     hidden = rng.permutation(n_known)[: max(1, round(SHARE_HIDDEN[design] * n_known))]
     was_hidden = np.isin(codes, hidden)
     share_kept = 1 - SHARE_CHECKED if design == "hidden" else task.rate
-    is_visible = (codes != UNLABELLED) & ~was_hidden & (rng.random(len(codes)) < share_kept)
+    is_visible = ~was_hidden & _kept_labels(codes, share_kept, rng)
     y = np.where(is_visible, codes, UNLABELLED)
     with warnings.catch_warnings():
         # classes were hidden on purpose: there is nothing that a person could do about it
@@ -123,19 +124,36 @@ def draw_once(design: Design, task: Task, seed: int) -> Draw:
     labels = mixture.labels_[checked]
     is_right = component[codes[checked]] == labels
     probability = mixture.predict_proba(task.X[checked])[np.arange(len(checked)), labels]
-    low, high = (0.0, np.inf) if mixture.count_ is None else mixture.count_.interval
     truth = len(hidden) + task.n_novel
     in_class = [is_right[codes[checked] == code].mean() for code in hidden]
     return Draw(
         design,
         len(hidden),
         _n_found(mixture, was_hidden, task.rate) if design == "hidden" else mixture.n_novel_,
-        bool(round(low) <= round(truth) <= round(high)),
+        _is_inside(mixture, truth),
         [(int(code), *_fate_of(code, mixture, codes, component)) for code in hidden],
         float(np.mean(in_class)),
         probability,
         is_right,
     )
+
+
+def _kept_labels(codes: Ints, share: float, rng: np.random.Generator) -> Bools:
+    """A share of the labels, and at least two of each class: one tells nothing about a class."""
+    luck = rng.random(len(codes))
+    kept: Bools = (codes != UNLABELLED) & (luck < share)
+    for code in range(int(codes.max()) + 1):
+        rows = np.flatnonzero(codes == code)
+        kept[rows[np.argsort(luck[rows])[:_LEAST_LABELS]]] = True
+    return kept
+
+
+def _is_inside(mixture: SplitMergeMixture, truth: float) -> bool:
+    """Whether the interval holds the truth, both as whole numbers, as a report shows them."""
+    if mixture.count_ is None:  # nothing could be counted
+        return False
+    low, high = mixture.count_.interval
+    return round(low) <= round(truth) <= round(high)
 
 
 def _components_of(mixture: SplitMergeMixture, codes: Ints, hidden: Ints) -> Ints:
