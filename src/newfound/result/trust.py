@@ -43,12 +43,9 @@ def trust_tables(report: TrustReport, names: tuple[str, ...]) -> dict[str, Any]:
         "word": report.word,
         "reasons": report.reasons,
         "classes": [
-            (
-                check.name,
-                _fate(check.n_split, check.n_swallowed, check.n_hidden, check.swallowed_by),
-            )
-            for check in measures.classes
-            if check.n_found < check.n_hidden
+            (known.name, _fate(known))
+            for known in measures.classes
+            if known.n_found < known.n_hidden
         ][:_MOST_SHOWN],
         "unstable": [(name, f"{value:.2f}") for value, name in lost if value < BAD_JACCARD][
             :_MOST_SHOWN

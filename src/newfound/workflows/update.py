@@ -171,6 +171,7 @@ def _levels_in(obeyed: Obeyed) -> list[str]:
 def _with_count_of(old: Result, result: Result) -> Result:
     """A result on another level: what was counted, and the tree, stay as they were."""
     assert old.mixture is not None  # `obey` has refused a run without a model
+    assert result.mixture is not None
     mixture = copy.copy(result.mixture)
     mixture.count_, mixture.n_novel_interval_ = old.mixture.count_, old.mixture.n_novel_interval_
     record = replace(result.record, n_novel_interval=old.record.n_novel_interval)

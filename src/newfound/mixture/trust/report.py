@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -106,7 +107,7 @@ def trust_report(
     codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
     order = content_order(keys, codes)
     names = _names_by_content(partial.classes, partial.codes, codes)
-    work = _draw_tasks(mixture, X, codes, order, effort, rng)
+    work: list[Any] = _draw_tasks(mixture, X, codes, order, effort, rng)
     n_draws = len(work)
     work += _fit_tasks(mixture, X, np.asarray(partial.codes), order, effort, rng)
     done = []
@@ -245,10 +246,10 @@ def _class_checks(draws: list[Draw], names: list[str]) -> list[ClassCheck]:
     for code, seen in fates.items():
         counts = Counter(fate for fate, _ in seen)
         eaters = Counter(names[by] if by >= 0 else "" for fate, by in seen if fate == "swallowed")
-        by = eaters.most_common(1)[0][0] if eaters else None
+        eater = eaters.most_common(1)[0][0] if eaters else None
         checks.append(
             ClassCheck(
-                names[code], len(seen), counts["found"], counts["split"], counts["swallowed"], by
+                names[code], len(seen), counts["found"], counts["split"], counts["swallowed"], eater
             )
         )
     return sorted(checks, key=lambda check: (check.n_found / check.n_hidden, check.name))
