@@ -15,6 +15,8 @@ Word = Literal["solid", "shaky", "don't"]
 #: Hidden classes come back as this many categories each, or as few as the inverse: beyond the
 #: first the number is shaky, beyond the second it says nothing.
 GOOD_RATIO, BAD_RATIO = 1.25, 2.0
+#: Upper end of the interval over its lower end, with 1 added to both: a wide one says little.
+GOOD_WIDTH, BAD_WIDTH = 2.0, 5.0
 #: The 90 % interval held the truth in at least this share of the draws.
 GOOD_COVERAGE, BAD_COVERAGE = 0.9, 0.5
 #: Rows of hidden classes that are put where they belong.
@@ -217,6 +219,8 @@ def judge(measures: Measures) -> TrustReport:
         findings.append(_judge_accuracy(measures.hidden))
     if measures.interval is None:
         findings.append((1, "The number of categories was given, not counted."))
+    else:
+        findings.append(_judge_width(*measures.interval))
     if measures.categories:
         findings.append(_judge_stability(measures.categories))
     worst = max(level for level, _ in findings)
@@ -241,15 +245,25 @@ def _judge_interval(measures: Measures) -> _Finding:
     return _level(worse, GOOD_COVERAGE, BAD_COVERAGE), words
 
 
+def _judge_width(low: float, high: float) -> _Finding:
+    times = (1 + high) / (1 + low)
+    words = f"The 90 % interval for the number of new categories is {low:.0f} to {high:.0f}."
+    return _level(1 / times, 1 / GOOD_WIDTH, 1 / BAD_WIDTH), words
+
+
 def _judge_number(hidden: DesignCheck, labelled: DesignCheck) -> _Finding:
-    ratios = [hidden.ratio, labelled.ratio]
-    worst = max(max(ratio, 1 / max(ratio, 1e-9)) for ratio in ratios)
+    """How many categories stand for a hidden class.
+
+    All items decide: among labelled items alone, a class has so few labels left that the task is
+    harder than the real one.
+    """
+    times = max(hidden.ratio, 1 / max(hidden.ratio, 1e-9))
     words = (
         f"For each hidden class, {hidden.ratio:.2f} categories were found among all items and "
         f"{labelled.ratio:.2f} among labelled ones (1 is right; a single draw is off by "
         f"{hidden.k_error:.0%} and {labelled.k_error:.0%})."
     )
-    return _level(1 / worst, 1 / GOOD_RATIO, 1 / BAD_RATIO), words
+    return _level(1 / times, 1 / GOOD_RATIO, 1 / BAD_RATIO), words
 
 
 def _judge_accuracy(hidden: DesignCheck) -> _Finding:
