@@ -53,7 +53,7 @@ def measure(source, case, n_jobs):
         mixture = SplitMergeMixture(random_state=case.permutation).fit(X, y)
         started = time.perf_counter()
         report = trust_report(
-            *(X, y), mixture=mixture, effort=Effort(n_draws=10, n_fits=1), n_jobs=n_jobs
+            *(X, y), mixture=mixture, effort=Effort(n_draws=10, n_fits=2), n_jobs=n_jobs
         )
     truth = len(np.setdiff1d(np.unique(classes), known))
     return {

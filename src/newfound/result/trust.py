@@ -8,6 +8,7 @@ from typing import Any
 from newfound.files import explained_errors, read_json
 from newfound.mixture.trust.verdict import BAD_JACCARD, ClassCheck, TrustReport
 from newfound.result.run_folder import TRUST
+from newfound.words import plural
 
 #: Longest lists; the file has all of them.
 _MOST_SHOWN = 20
@@ -59,8 +60,8 @@ def trust_tables(report: TrustReport, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _fate(check: ClassCheck) -> str:
     """What became of a class that was hidden, in words."""
-    parts = [f"split {check.n_split} times"] if check.n_split else []
+    parts = [f"split {plural(check.n_split, 'time')}"] if check.n_split else []
     if check.n_swallowed:
         by = check.swallowed_by or "a new category"
-        parts.append(f"swallowed {check.n_swallowed} times, mostly by {by}")
-    return f"hidden {check.n_hidden} times: {', '.join(parts)}"
+        parts.append(f"swallowed {plural(check.n_swallowed, 'time')}, mostly by {by}")
+    return f"hidden {plural(check.n_hidden, 'time')}: {', '.join(parts)}"

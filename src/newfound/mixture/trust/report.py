@@ -187,7 +187,8 @@ def _fit_tasks(
     """Fits with other seeds, then fits of subsamples; K is that of the result."""
     if mixture.n_novel_ == 0:
         return []
-    settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
+    # as many starts as the result had: it is the stability of the result that counts
+    settings = clone(mixture).set_params(verbose=0, callback=None)
     if mixture.count_ is None:
         settings.set_params(n_components=mixture.n_components_)
     else:  # nothing is counted again, which would take most of the time
