@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 ROW, WIDTH = 22, 420
 #: A tree of more categories is no picture any more.
 MAX_LEAVES = 150
+#: Longer names are cut off in the picture.
+MAX_NAME = 28
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,15 @@ class Dendrogram:
         Height of the middle, name, and code of the category if the result has it.
     joins : list of (str, int, str)
         SVG path, the number of categories that it leads to, and what to say about it.
-    width, height : int
-        Size of the picture.
+    width, height, margin : int
+        Size of the tree, and room for the names on its left.
     """
 
     leaves: list[tuple[float, str, int | None]]
     joins: list[tuple[str, int, str]]
     width: int
     height: int
+    margin: int
 
 
 def view_levels(result: Result) -> dict[str, Any] | None:
@@ -51,6 +54,7 @@ def view_levels(result: Result) -> dict[str, Any] | None:
         "n_known": levels.tree.n_known,
         "mark": 100 * (levels.counted - steps[0]["k"]) / last,
         "band": (100 * inside[0] / last, 100 * (inside[-1] - inside[0]) / last) if inside else None,
+        "max_name": MAX_NAME,
         "tree": draw_dendrogram(levels, result.names),
     }
 
@@ -89,4 +93,5 @@ def draw_dendrogram(levels: Levels, names: tuple[str, ...]) -> Dendrogram | None
         words = f"{k} categories: {levels.names[one]} with {levels.names[other]}"
         joins.append((path, k, words))
         x[one], place[one] = end, round((place[one] + place[other]) / 2, 1)
-    return Dendrogram(leaves, joins, WIDTH, ROW * len(order))
+    longest = max(len(levels.names[leaf]) for leaf in order)
+    return Dendrogram(leaves, joins, WIDTH, ROW * len(order), 16 + 7 * min(longest, MAX_NAME))

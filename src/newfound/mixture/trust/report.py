@@ -17,7 +17,7 @@ from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike,
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.class_order import ClassOrder
-from newfound.mixture.counting.calibration import ConfidenceMap, fit_map
+from newfound.mixture.counting.calibration import ConfidenceMap
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.rows import content_order, row_keys
 from newfound.mixture.trust.drawing import Design, Draw, Task, best_jaccards, draw_once
@@ -82,8 +82,8 @@ def trust_report(
     mixture : SplitMergeMixture, optional
         Fitted to X and y; by default one with the default settings is fitted.
     calibration : ConfidenceMap, optional
-        From probabilities to the confidences of the result. By default it is learnt from half of
-        the draws and checked on the others.
+        From probabilities to the confidences of the result. By default they are the probabilities
+        of the mixture.
     effort : Effort, optional
         How much to measure.
     n_jobs : int, optional
@@ -275,18 +275,12 @@ def _number(value: float) -> float | None:
 
 
 def _confidence_check(draws: list[Draw], given: ConfidenceMap | None) -> ConfidenceCheck | None:
-    """Compare confidences with how often they are right, on other draws than they come from."""
-    usable = [draw for draw in draws if draw.design == "hidden" and len(draw.probability)]
-    if len(usable) < 2:
+    """Compare confidences with how often they are right, on rows whose label was hidden."""
+    usable = [draw for draw in draws if draw.design == "hidden"]
+    if not usable:
         return None
-    learnt, checked = usable[: len(usable) // 2], usable[len(usable) // 2 :]
-    if given is None:
-        probability, is_right = _pooled(learnt)
-        given = fit_map(probability, is_right, np.ones(len(probability)))
-    else:
-        checked = usable
-    probability, is_right = _pooled(checked)
-    confidence = given(probability)
+    probability, is_right = _pooled(usable)
+    confidence = probability if given is None else given(probability)
     places = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
     bins, error = [], 0.0
     for place in np.unique(places):
