@@ -195,7 +195,7 @@ listen($$("#copy"), "click", async (event) => {
 });
 
 // ------------------------------------------------------------------ coarser and finer
-const level = $("#level");
+const level = document.getElementById("level"); // only where there is more than one level
 if (level) {
   const slide = () => {
     const step = data.levels.find(({ k }) => k === Number(level.value));
