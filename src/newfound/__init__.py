@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from newfound.mixture.estimator import SplitMergeMixture
     from newfound.mixture.kmeans import SemiSupervisedKMeans
     from newfound.mixture.projection import Projection
+    from newfound.mixture.trust.report import trust_report
+    from newfound.mixture.trust.verdict import TrustReport
     from newfound.result.result import Result
     from newfound.workflows.discover import discover
 
@@ -34,10 +36,12 @@ _HOMES = {
     "Result": "newfound.result.result",
     "SemiSupervisedKMeans": "newfound.mixture.kmeans",
     "SplitMergeMixture": "newfound.mixture.estimator",
+    "TrustReport": "newfound.mixture.trust.verdict",
     "count_categories": "newfound.mixture.counting.count",
     "discover": "newfound.workflows.discover",
     "read_collection": "newfound.data.reading",
     "rehearse": "newfound.mixture.counting.rehearsal",
+    "trust_report": "newfound.mixture.trust.report",
 }
 
 __all__ = [
@@ -50,11 +54,13 @@ __all__ = [
     "Result",
     "SemiSupervisedKMeans",
     "SplitMergeMixture",
+    "TrustReport",
     "__version__",
     "count_categories",
     "discover",
     "read_collection",
     "rehearse",
+    "trust_report",
 ]
 
 

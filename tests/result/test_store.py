@@ -77,7 +77,7 @@ def test_the_files_of_a_run(folder):
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert names == [
         *["assignments.csv", "assignments.parquet", "categories.csv", "categories.parquet"],
-        "digests.json",
+        *["digests.json", "levels.json"],
         *["model/features.npy", "model/mixture.json", "model/mixture.safetensors"],
         *["run.json", "skipped.csv"],
     ]

@@ -134,6 +134,20 @@ def test_what_is_refused_is_told_and_nothing_is_written(page, run):
     )
 
 
+def test_slide_to_a_coarser_level_by_keys_and_undo(page, run):
+    before = len(novel(run))
+    page.keyboard.press("g")
+    expect(page.locator("#level")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#level-use")).to_have_text(f"Use the level of {before + 5 - 1}")
+    expect(page.locator("#level-words")).to_contain_text("are one here")
+    page.keyboard.press("Enter")
+    expect(page.locator(".card.novel")).to_have_count(before - 1)
+    assert written(run) == [("granularity", str(before + 5 - 1), "", "")]
+    page.click("#undo")
+    expect(page.locator(".card.novel")).to_have_count(before)
+
+
 def test_two_tabs_see_each_other_and_a_person_at_the_file(page, browser, server, run):
     other = browser.new_page()
     other.goto(server.address.partition("?")[0])  # the cookie is enough

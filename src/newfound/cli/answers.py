@@ -18,6 +18,7 @@ from newfound.words import plural
 if TYPE_CHECKING:
     from newfound.data.collection import Skipped
     from newfound.mixture.counting.count import CategoryCount
+    from newfound.mixture.trust.verdict import TrustReport
     from newfound.result.result import Result
     from newfound.workflows.demo import Category
 
@@ -57,6 +58,25 @@ def print_answer(result: Result, folder: Path, *, has_report: bool = True) -> No
     if not has_report:
         page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
     print(f"{page} Table: {folder / 'assignments.csv'}.")
+
+
+def print_trust(report: TrustReport, names: tuple[str, ...]) -> None:
+    """Print how far to believe a run, and where it is weak."""
+    from newfound.result.trust import trust_tables
+
+    shown = trust_tables(report, names)
+    print(shown["word"].upper())
+    for reason in (*shown["reasons"], shown["confidence"]):
+        if reason:
+            print(f"- {reason}")
+    for title, rows in (
+        ("Known categories that were not found again when hidden", shown["classes"]),
+        ("New categories that did not come back (Jaccard index)", shown["unstable"]),
+    ):
+        if rows:
+            print(f"{title}:")
+            for name, words in rows:
+                print(f"  {name}: {words}")
 
 
 def size_sentence(count: CategoryCount) -> str:

@@ -16,6 +16,7 @@ from newfound.cli.answers import (
     print_digits,
     print_done,
     print_skipped,
+    print_trust,
     size_sentence,
     write_page,
     write_page_if_possible,
@@ -25,6 +26,7 @@ from newfound.cli.options import (
     Commands,
     Device,
     Encoder,
+    Granularity,
     Items,
     Labels,
     Link,
@@ -278,6 +280,7 @@ def update(
     more: MoreOrNone = None,
     labels: Labels = None,
     out: NextRun = None,
+    granularity: Granularity = None,
     min_confidence: MinConfidence = None,
 ) -> None:
     """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
@@ -287,7 +290,11 @@ def update(
     target = out or run
     with clear_errors(), show_progress() as progress:
         result, changes = update(
-            run, more, labels, out=out, min_confidence=min_confidence, progress=progress
+            *(run, more, labels),
+            out=out,
+            granularity=granularity,
+            min_confidence=min_confidence,
+            progress=progress,
         )
         # A new result has removed the pages about the one before.
         if not (target / "report.html").is_file():
@@ -297,6 +304,20 @@ def update(
     print_answer(result, target)
     print(changes.in_words(things(result.collection.kind, 1)))
     print(f"What changed: {target / 'changes.html'}.")
+
+
+@app.command()
+def trust(run: Run) -> None:
+    """Measure how far to believe a run: solid, shaky or don't, with the numbers behind it."""
+    from newfound.result.store import read_result
+    from newfound.workflows.trust import check_trust
+
+    with clear_errors(), show_progress() as progress:
+        found = check_trust(run, progress=progress)
+        result = read_result(run)
+        write_page(result, run, progress)
+    print_trust(found, result.names)
+    print(f"Report: {run / 'report.html'}. Numbers: {run / 'trust.json'}.")
 
 
 @app.command()

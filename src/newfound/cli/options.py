@@ -77,6 +77,13 @@ MinConfidence = Annotated[
         "their category. predict and update take the value of the run by default."
     ),
 ]
+Granularity = Annotated[
+    int | None,
+    typer.Option(
+        help="Make the coarser or finer level with this number of categories, known and new "
+        "together, the result."
+    ),
+]
 Link = Annotated[
     bool,
     typer.Option(

@@ -36,8 +36,10 @@ from newfound.report.charts import (
 )
 from newfound.report.doubt import Judgement, judge_categories
 from newfound.report.items import Items
+from newfound.report.levels import view_levels
 from newfound.report.sprites import COLUMNS, Sprites
 from newfound.result.sentences import rerun_sentence
+from newfound.result.trust import read_trust, trust_tables
 from newfound.words import things
 
 if TYPE_CHECKING:
@@ -96,13 +98,15 @@ def render_report(result: Result, *, progress: StepProgress | None = None) -> st
     items.draw(progress)
     judgement = judge_categories(result)
     cards = make_cards(items, judgement)
+    levels, trust = view_levels(result), read_trust(result.folder)
+    steps = [] if levels is None else levels["steps"]
     script = "\n".join(["(() => {", read_part("script.js"), read_part("map.js"), "})();"])
     page: str = page_template.render(
         style=read_part("style.css"),
         sheets=sheet_rules(items.small, items.large),
         script=script,
         script_hash=_hash(script),
-        data=embed_json(items.payload()),
+        data=embed_json({**items.payload(), "levels": steps}),
         answer=_answer(result, items),
         thing=things(items.collection.kind, 1),
         things=items.things,
@@ -120,6 +124,8 @@ def render_report(result: Result, *, progress: StepProgress | None = None) -> st
         n_duplicates=len(duplicates),
         skipped=_skipped(result),
         rerun=_rerun(result.record),
+        levels=levels,
+        checked=None if trust is None else trust_tables(trust, result.names),
     )
     return page
 

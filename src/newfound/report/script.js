@@ -193,3 +193,18 @@ listen($$("#copy"), "click", async (event) => {
   }
   setTimeout(() => (button.textContent = "Copy"), 2000);
 });
+
+// ------------------------------------------------------------------ coarser and finer
+const level = $("#level");
+if (level) {
+  const slide = () => {
+    const step = data.levels.find(({ k }) => k === Number(level.value));
+    $$(".level-k").forEach((place) => { place.textContent = step.k; });
+    $(".level-step").textContent = step.words;
+    const note = step.counted ? ", as counted" : step.inside ? ", in the 90 % interval" : "";
+    level.setAttribute("aria-valuetext", `${step.k} categories, ${step.novel} of them new${note}`);
+    $$(".dendrogram g").forEach((join) => join.classList.toggle("on", Number(join.dataset.k) >= step.k));
+  };
+  level.addEventListener("input", slide);
+  slide();
+}

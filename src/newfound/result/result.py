@@ -17,9 +17,11 @@ import numpy as np
 from newfound.arrays import Bools, Doubles, Floats, Ints
 from newfound.data.collection import Collection
 from newfound.data.tables import Table, as_objects, make_table
+from newfound.errors import InputError
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import Assigned, Singles, unsure_items
 from newfound.result.edits.verbs import Editable
+from newfound.result.levels import Level, Levels, level_of
 from newfound.result.notebook import show_result
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
@@ -68,6 +70,8 @@ class Result(Editable):
         What made the features, as it is stored with the model.
     folder : Path or None
         The run folder; None if the result is in none.
+    stored_levels : Levels or None
+        The tree as it was read from the run folder. `levels` is what to use.
     """
 
     collection: Collection
@@ -82,6 +86,7 @@ class Result(Editable):
     V: Singles
     encoder: dict[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    stored_levels: Levels | None = None
 
     def __len__(self) -> int:
         return len(self.collection)
@@ -173,6 +178,39 @@ class Result(Editable):
         For rows instead of ids, see `profiles`.
         """
         return category_table(self)
+
+    @cached_property
+    def levels(self) -> Levels | None:
+        """The categories from coarse to fine; None without a model."""
+        if self.stored_levels is not None and self.stored_levels.fits(self):
+            return self.stored_levels
+        return None if self.mixture is None else Levels.of(self)
+
+    def at(self, k: int) -> Level:
+        """The categories on a coarser or finer level.
+
+        Parameters
+        ----------
+        k : int
+            Number of categories, known and novel together. Levels are nested: a coarser one
+            merges novel categories, a finer one splits them. Known categories stay.
+
+        Returns
+        -------
+        Level
+            Names, codes and a table. With the result's own K it is the result itself.
+
+        Raises
+        ------
+        InputError
+            If no level has this number; the message says which there are.
+        """
+        if self.levels is None:
+            raise InputError(
+                "The run folder has neither levels nor a model. Restore its folder 'model', or run "
+                "newfound discover again."
+            )
+        return level_of(self, self.levels, k)
 
     def __repr__(self) -> str:
         return f"<Result: {self.answer}>"

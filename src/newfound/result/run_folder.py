@@ -21,13 +21,15 @@ from newfound.own_folder import FolderInUseError, check_own, locked
 
 STARTED = "started.json"
 RUN = "run.json"
+#: What `newfound trust` measured; like a page, it is about one result.
+TRUST = "trust.json"
 #: Major and minor versions of newfound whose run folders this version reads.
 _READABLE_VERSIONS = ("0.1", "0.2")
 #: Commands with an option to overwrite.
 _CAN_OVERWRITE = ("discover", "train")
 #: What `staged` does not replace: checkpoints, pages about an earlier result, and which edits it
 #: has obeyed.
-_PAGES = ("report.html", "changes.html")
+_PAGES = ("report.html", "changes.html", TRUST)
 _NOT_OF_THE_RESULT = ("train", "changes.json", "decisions.json", *_PAGES)
 _STAGE = ".next"
 #: How often, and how many seconds apart, a reader looks whether another process is done moving.

@@ -36,6 +36,7 @@ from newfound.mixture.estimator import SplitMergeMixture
 from newfound.result.assign import Assigned, Singles, distances_from_prototypes, project
 from newfound.result.digests import DIGESTS, KEY, CheckedFiles, write_digests
 from newfound.result.evidence import MoveEvidence, weigh_moves
+from newfound.result.levels import LEVELS, Levels
 from newfound.result.model_file import NUMBERS, WORDS, load_mixture, save_mixture
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
@@ -51,8 +52,9 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
     """Write a result to a run folder, all of it or nothing.
 
     The files are ``assignments.csv`` and ``.parquet``, ``categories.csv`` and ``.parquet``,
-    ``skipped.csv``, ``run.json`` and the folder ``model``; for texts also ``texts.parquet``. In
-    the CSV files, a text that a spreadsheet would run as a formula begins with an apostrophe.
+    ``skipped.csv``, ``levels.json``, ``run.json`` and the folder ``model``; for texts also
+    ``texts.parquet``. In the CSV files, a text that a spreadsheet would run as a formula begins
+    with an apostrophe.
 
     Parameters
     ----------
@@ -78,6 +80,8 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
         write_csv(result.categories, stage / "categories.csv")
         write_parquet(_stored_categories(result), stage / "categories.parquet")
         write_skipped(collection.skipped, stage / "skipped.csv")
+        if result.levels is not None:
+            write_json(stage / LEVELS, result.levels.as_json())
         for name, content in json_files.items():
             write_json(stage / f"{name}.json", content)
         # The sentences are for people who open the file. They are not read back.
@@ -166,6 +170,7 @@ def _read_files(folder: Path) -> Result:
             skipped=_read_skipped(folder / "skipped.csv"),
             root=None if record.source is None else Path(record.source),
         )
+        levels = _read_levels(files, folder)
     return Result(
         collection=collection,
         features=model.features,
@@ -179,7 +184,17 @@ def _read_files(folder: Path) -> Result:
         V=model.V,
         encoder=model.encoder,
         folder=folder,
+        stored_levels=levels,
     )
+
+
+def _read_levels(files: CheckedFiles, folder: Path) -> Levels | None:
+    """The tree from coarse to fine; None in a folder from before there was one."""
+    if not (folder / LEVELS).is_file():
+        return None
+    path = files.file(LEVELS)
+    with explained_errors(path, DAMAGED, AGAIN):
+        return Levels.from_json(read_json(path))
 
 
 class _Model(NamedTuple):

@@ -13,9 +13,11 @@ from newfound.errors import InputError
 from newfound.report.items import shorten
 from newfound.result.edits.decisions import Decisions, Obeyed, as_sentence, decide
 from newfound.result.edits.log import COLUMNS, EDITS, Edit, active_edits, add_edit, read_edits
+from newfound.result.levels import steps_for_page
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
 from newfound.result.store import read_result
+from newfound.result.trust import read_trust, trust_tables
 from newfound.review.queues import Pair, Queues, in_order, smaller_half
 from newfound.words import things
 
@@ -168,6 +170,7 @@ class Desk:
         shown = {row for card in cards for row in card["rows"]}
         shown |= {r for s in suspects for r in (s["row"], *s["given_rows"], *s["suggested_rows"])}
         counted = {edit.id for edit in active_edits(self.edits)}
+        trust = read_trust(self.folder)
         return {
             "version": self.version,
             "run": self.folder.resolve().name,
@@ -189,8 +192,23 @@ class Desk:
             "n_pending": self._n_pending(),
             "can_undo": bool(counted - {""}),
             "can_redo": bool(self._undone()),
+            "levels": self._levels(),
+            "trust": None if trust is None else trust_tables(trust, result.names),
             "has_report": (self.folder / "report.html").is_file(),
             "has_changes": (self.folder / "changes.html").is_file(),
+        }
+
+    def _levels(self) -> dict[str, Any] | None:
+        """The levels from coarse to fine, and the one that is chosen; None if there is only one."""
+        levels = self.result.levels
+        if levels is None or levels.tree.coarsest == levels.tree.finest:
+            return None
+        chosen = len(self.decisions.state.categories)
+        is_level = levels.tree.coarsest <= chosen <= levels.tree.finest
+        return {
+            "steps": steps_for_page(levels),
+            "chosen": chosen if is_level else len(self.result.names),
+            "counted": levels.counted,
         }
 
     def _n_pending(self) -> int:

@@ -338,6 +338,8 @@ const show = () => {
   $("#run").textContent = state.run;
   $("#answer").textContent = state.answer;
   showNotices();
+  showLevels(state.levels, (k) => decide({ action: "granularity", subject: String(k) }, `${k} categories.`));
+  showTrust(state.trust);
   const n = { cards: state.cards.length, questions: state.questions.length, suspects: state.n_suspects, history: state.history.length };
   for (const tab of $$("[role=tab]")) {
     const isOn = tab.dataset.panel === panel;
@@ -494,6 +496,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") $("#help").showModal();
   else if (key === "u") reverse(event.shiftKey ? "redo" : "undo");
   else if (key === "a") { if (!$("#apply").disabled) apply(); }
+  else if (key === "g") openLevels();
   else if (event.key === "/") { choose("cards"); $("#find").focus(); }
   else if ("1234".includes(event.key)) choose(PANELS[event.key - 1]);
   else if (panel === "cards") isDone = keysOnCards(event, key);

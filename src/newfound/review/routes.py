@@ -24,6 +24,7 @@ _FILES = {
     "/": ("newfound.review", "page.html", "text/html"),
     "/report.css": ("newfound.report", "style.css", "text/css"),
     "/review.css": ("newfound.review", "review.css", "text/css"),
+    "/levels.js": ("newfound.review", "levels.js", "text/javascript"),
     "/review.js": ("newfound.review", "review.js", "text/javascript"),
 }
 #: Files of the run that the page links to. They have a policy of their own.

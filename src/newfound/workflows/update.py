@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -21,7 +22,7 @@ from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.digests import CheckedFiles
 from newfound.result.edits.decisions import Obeyed, decide
-from newfound.result.edits.log import EDITS, Edit, read_edits
+from newfound.result.edits.log import EDITS, Edit, add_edit, read_edits
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
@@ -47,6 +48,7 @@ def update(
     labels: Path | str | None = None,
     *,
     out: Path | str | None = None,
+    granularity: int | None = None,
     min_confidence: float | None = None,
     progress: Progress | None = None,
 ) -> tuple[Result, Changes]:
@@ -75,6 +77,9 @@ def update(
         A table of labels for `more`.
     out : path, optional
         Another run folder for the result. By default `run` itself is updated.
+    granularity : int, optional
+        Make the level with this number of categories the result, see `Result.at`. It is written
+        to ``edits.csv``, so that it holds from then on and can be undone. Not with `more`.
     min_confidence : float, optional
         As for `discover`. By default that of the run.
     progress : callable, optional
@@ -100,12 +105,19 @@ def update(
             locks.enter_context(reopen_run(run))
         old = read_result(run)
         job = _job_like(old, min_confidence, progress)
-        line = _command_line(run, more, labels=labels, out=out, min_confidence=job.min_confidence)
+        asked = {"labels": labels, "out": out, "granularity": granularity}
+        line = _command_line(run, more, **asked, min_confidence=job.min_confidence)
         edits, obeyed = read_edits(run), Obeyed.read(run)
+        chosen = _chosen_level(granularity, old, edits, more)
+        edits = [*edits, *chosen]
         decisions = decide(old, edits, obeyed)
         decisions.check()
         _check_work(run, more, edits, obeyed)
-        result = obey(old, decisions, job, line) if decisions.is_new else old
+        result = old
+        if decisions.is_new:
+            result = obey(old, decisions, job, line)
+            if _levels_in(decisions.obeyed) != _levels_in(obeyed):
+                result = _with_count_of(old, result)
         merged = None if more is None else _merge_more(result, run, (more, labels), job)
         data = fingerprint(result.collection if merged is None else merged.collection)
         if out is not None:
@@ -122,6 +134,8 @@ def update(
                 result = obey(result, decisions, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
+        for edit in chosen:
+            add_edit(target, replace(edit, id=""))
         more_files = {"decisions": decisions.obeyed.as_json(), "started": start_of("update", data)}
         write_result(result, target, changes=changes.as_dict(), **more_files)
     return result, changes
@@ -134,6 +148,34 @@ def _check_work(run: Path, more: Source | None, edits: list[Edit], obeyed: Obeye
             f"There is nothing to do: no more items were given, and {run / EDITS} has no edits. "
             f"Give more items, or decide something with `newfound review {run}`."
         )
+
+
+def _chosen_level(k: int | None, old: Result, edits: list[Edit], more: Source | None) -> list[Edit]:
+    """The row of the level that is asked for, which is written when everything else is done."""
+    if k is None:
+        return []
+    if more is not None:
+        raise InputError(
+            "`granularity` chooses a level of the run as it is. Add the items first, then choose."
+        )
+    if k == len(old.names):
+        raise InputError(f"The run has {k} categories already.")
+    row = max((edit.row for edit in edits), default=1) + 1
+    return [Edit("granularity", str(k), id="the level", row=row)]
+
+
+def _levels_in(obeyed: Obeyed) -> list[str]:
+    return [key for key in obeyed.effects if key.startswith("granularity\x1f")]
+
+
+def _with_count_of(old: Result, result: Result) -> Result:
+    """A result on another level: what was counted, and the tree, stay as they were."""
+    assert old.mixture is not None  # `obey` has refused a run without a model
+    assert result.mixture is not None
+    mixture = copy.copy(result.mixture)
+    mixture.count_, mixture.n_novel_interval_ = old.mixture.count_, old.mixture.n_novel_interval_
+    record = replace(result.record, n_novel_interval=old.record.n_novel_interval)
+    return replace(result, mixture=mixture, record=record, stored_levels=old.levels)
 
 
 def _merge_more(

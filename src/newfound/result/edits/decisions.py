@@ -159,6 +159,7 @@ def _without_edits(result: Result, obeyed: Obeyed) -> State:
         item: names[code]
         for item, code in zip(result.collection.ids, result.assigned.labels, strict=True)
     }
+    found = dict(place)
     labels = {
         item: None if label is None else str(label)
         for item, label in zip(result.collection.ids, result.collection.y, strict=True)
@@ -169,7 +170,11 @@ def _without_edits(result: Result, obeyed: Obeyed) -> State:
         if labels[item] == edited:  # else a newer label was given elsewhere
             labels[item] = label
         place[item] = labels[item] or category or place[item]
-    return State(place, labels)
+
+    def at(k: int) -> dict[str, str]:
+        return dict(zip(result.collection.ids, result.at(k).table["category"], strict=True))
+
+    return State(place, labels, found, at)
 
 
 def _keys(edits: Sequence[Edit]) -> list[str]:

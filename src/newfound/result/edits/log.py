@@ -35,6 +35,7 @@ ACTIONS = {
     "move": ("subject", "object"),
     "same": ("subject", "object"),
     "different": ("subject", "object"),
+    "granularity": ("subject",),
     "undo": ("subject",),
 }
 

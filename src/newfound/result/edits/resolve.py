@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 
+from newfound.errors import InputError
 from newfound.result.edits.log import ACTIONS, Edit
-from newfound.result.edits.state import Effect, State
+from newfound.result.edits.state import NOWHERE, Effect, State
 from newfound.result.lineage import highest_number, novel_ids
 from newfound.words import any_of
 
@@ -153,6 +154,27 @@ def _same(edit: Edit, state: State, _: int) -> Effect:
     return Effect(together=pair)
 
 
+def _granularity(edit: Edit, state: State, _: int) -> Effect:
+    """Every item without a label stays where the level puts it."""
+    assert state.at is not None  # `decide` gives it to every state
+    if not edit.subject.strip().isdecimal():
+        raise RowError(f"granularity takes a number of categories; got {edit.subject!r}")
+    try:
+        level = state.at(int(edit.subject))
+    except InputError as error:
+        raise RowError(str(error).rstrip(".")) from error
+    if any(state.place[item] not in (found, NOWHERE) for item, found in state.found.items()):
+        raise RowError(
+            "levels are those of the last result, and rows above have changed it. Obey these "
+            "first (Apply, or newfound update), then choose a level"
+        )
+    held: dict[str, list[str]] = {}
+    for item, category in level.items():
+        if state.labels[item] is None:
+            held.setdefault(category, []).append(item)
+    return Effect(held=held)
+
+
 _RESOLVERS: dict[str, Callable[[Edit, State, int], Effect]] = {
     "merge": _merge,
     "split": _split,
@@ -163,6 +185,7 @@ _RESOLVERS: dict[str, Callable[[Edit, State, int], Effect]] = {
     "move": _move,
     "same": _same,
     "different": _different,
+    "granularity": _granularity,
 }
 
 

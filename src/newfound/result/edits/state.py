@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -56,11 +56,23 @@ class State:
         Item → category.
     labels : dict of (str or None)
         Item → given label.
+    found : dict of str, optional
+        Item → category in the last result.
+    at : callable, optional
+        Number of categories → the place of each item on that level of the last result.
     """
 
-    def __init__(self, place: dict[str, str], labels: dict[str, str | None]) -> None:
+    def __init__(
+        self,
+        place: dict[str, str],
+        labels: dict[str, str | None],
+        found: dict[str, str] | None = None,
+        at: Callable[[int], dict[str, str]] | None = None,
+    ) -> None:
         self.place = place
         self.labels = labels
+        self.found = found or {}
+        self.at = at
         #: Items that stay in a novel category, with the row that says so.
         self.held: dict[str, int] = {}
         #: Item → row of the last edit that put it somewhere.

@@ -117,6 +117,10 @@ class Editable:
         drawn = "" if probability is None else repr(float(probability))
         return self._add(Edit("same", first, second, probability=drawn, note=note))
 
+    def granularity(self, k: int, *, note: str = "") -> str:
+        """Choose the level of k categories, as `at` shows it; items stay where it puts them."""
+        return self._add(Edit("granularity", str(k), note=note))
+
     def undo(self, edit: str) -> str:
         """Undo an edit by its id; to redo it, undo the undoing."""
         return self._add(Edit("undo", edit))
