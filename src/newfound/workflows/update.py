@@ -21,11 +21,13 @@ from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.digests import CheckedFiles
 from newfound.result.edits.decisions import Obeyed, decide
+from newfound.result.edits.drawn import drawn_answers, without_drawn
 from newfound.result.edits.log import EDITS, Edit, read_edits
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
+from newfound.workflows.answering import obey_again, recount, with_count
 from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
@@ -105,7 +107,12 @@ def update(
         decisions = decide(old, edits, obeyed)
         decisions.check()
         _check_work(run, more, edits, obeyed)
-        result = obey(old, decisions, job, line) if decisions.is_new else old
+        result = with_count(old, obeyed.base_count)
+        answers = drawn_answers(old, edits)
+        if decisions.is_new:
+            # Drawn pairs move items, which must not change what the pairs say: they come last.
+            first = decide(result, without_drawn(edits), obeyed) if answers else decisions
+            result = obey(result, first, job, line)
         merged = None if more is None else _merge_more(result, run, (more, labels), job)
         data = fingerprint(result.collection if merged is None else merged.collection)
         if out is not None:
@@ -120,9 +127,18 @@ def update(
             if decisions.obeyed.effects:  # what edits say holds for the new partition as well
                 decisions = decide(result, edits, decisions.obeyed)
                 result = obey(result, decisions, job, line)
+        base = None
+        if answers or obeyed.base_count:
+            base = result.mixture.count_ if answers and result.mixture else None
+            result = recount(result, answers, job, line)
+            decisions = decide(result, edits, decisions.obeyed)
+            result = obey_again(result, decisions, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
-        more_files = {"decisions": decisions.obeyed.as_json(), "started": start_of("update", data)}
+        more_files = {
+            "decisions": decisions.obeyed.as_json(base),
+            "started": start_of("update", data),
+        }
         write_result(result, target, changes=changes.as_dict(), **more_files)
     return result, changes
 
