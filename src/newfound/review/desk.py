@@ -16,6 +16,7 @@ from newfound.result.edits.log import COLUMNS, EDITS, Edit, active_edits, add_ed
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
 from newfound.result.store import read_result
+from newfound.review.number import NumberQueue
 from newfound.review.queues import Pair, Queues, in_order, smaller_half
 from newfound.words import things
 
@@ -59,7 +60,9 @@ class Desk:
     def _read_run(self) -> None:
         self.result: Result = read_result(self.folder)
         self.obeyed = Obeyed.read(self.folder)
-        decided = decide(self.result, read_edits(self.folder), self.obeyed).state.decided
+        edits = read_edits(self.folder)
+        decided = decide(self.result, edits, self.obeyed).state.decided
+        self.number = NumberQueue(self.result, self.obeyed, edits)
         self.queues = Queues(self.result, decided)
         self._confidence = np.nan_to_num(self.result.assigned.confidence).round(3).tolist()
         self._row_of = {item: row for row, item in enumerate(self.result.collection.ids)}
@@ -168,6 +171,9 @@ class Desk:
         shown = {row for card in cards for row in card["rows"]}
         shown |= {r for s in suspects for r in (s["row"], *s["given_rows"], *s["suggested_rows"])}
         counted = {edit.id for edit in active_edits(self.edits)}
+        number = self.number.view(self.edits, state)
+        for pair in number["questions"] if number else ():
+            shown |= {pair["first"], pair["second"]}
         return {
             "version": self.version,
             "run": self.folder.resolve().name,
@@ -177,6 +183,7 @@ class Desk:
             "things": things(kind),
             "cards": cards,
             "questions": [pair._asdict() for pair in questions],
+            "number": number,
             "suspects": suspects,
             "n_suspects": len(suspects) + self.queues.n_suspects - len(self.queues.suspects),
             "items": {row: self.item(row) for row in sorted(shown)},

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sklearn.base import clone
 
-from newfound.mixture.counting.answers import Answer, count_by_answers
+from newfound.mixture.counting.answers import Answer, AnswerCounter
 from newfound.mixture.counting.count import CategoryCount
 from newfound.result.build import result_from
 from newfound.result.edits.decisions import Decisions
@@ -55,8 +55,7 @@ def recount(result: Result, answers: Sequence[Answer], job: Job, line: str | Non
     """
     if result.mixture is None or result.mixture.count_ is None:
         return result
-    count = result.mixture.count_
-    target = count_by_answers(count, answers, partition_of(result))
+    target = AnswerCounter(result.mixture.count_, partition_of(result)).count(answers)
     if round(target.n_novel) == result.n_novel:
         return with_count(result, target)
     start = MergedItems(result.collection, result.features, result.assigned.labels, True)

@@ -7,8 +7,8 @@ import pytest
 
 from newfound.mixture.counting.answers import (
     Answer,
+    AnswerCounter,
     Partition,
-    count_by_answers,
     draw_questions,
     partner_probabilities,
 )
@@ -52,8 +52,8 @@ def test_answers_lead_to_the_true_number_and_the_interval_shrinks(world, way, n_
     }[way]
     partition, count = partition_of(world, labels), believed(float(n_believed))
     answers = answered(world, partition, 120)
-    some = count_by_answers(count, answers[:30], partition)
-    all_ = count_by_answers(count, answers, partition)
+    counter = AnswerCounter(count, partition)
+    some, all_ = counter.count(answers[:30]), counter.count(answers)
     assert all_.interval[0] <= 8 <= all_.interval[1]
     assert all_.n_novel == pytest.approx(8, rel=0.35)
     widths = [np.log(c.interval[1] / c.interval[0]) for c in (count, some, all_)]
@@ -62,9 +62,9 @@ def test_answers_lead_to_the_true_number_and_the_interval_shrinks(world, way, n_
 
 def test_without_a_usable_answer_the_count_stays(world):
     partition, count = partition_of(world, world[1]), believed(5.0)
-    assert count_by_answers(count, [], partition) == count
+    assert AnswerCounter(count, partition).count([]) == count
     labelled = int(np.flatnonzero(world[2])[0])
-    assert count_by_answers(count, [Answer(labelled, labelled + 1, True)], partition) == count
+    assert AnswerCounter(count, partition).count([Answer(labelled, labelled + 1, True)]) == count
 
 
 def test_draws_have_the_probabilities_that_they_say(world):
@@ -93,5 +93,5 @@ def test_a_count_that_is_sure_of_itself_can_be_overruled(world):
     labels = np.where(truth < N_KNOWN, truth, N_KNOWN + (truth - N_KNOWN) // 4)
     partition = partition_of(world, labels)
     sure = replace(believed(2.0), interval=(1.95, 2.05))
-    found = count_by_answers(sure, answered(world, partition, 60), partition)
+    found = AnswerCounter(sure, partition).count(answered(world, partition, 60))
     assert found.n_novel > 5

@@ -44,7 +44,7 @@ _EDGES = np.array(
     [0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.1, 1.3, 1.6, 2, 3, 5, 10, 20, 50, np.inf]
 )
 _CENTRES = np.append((_EDGES[:-2] + _EDGES[1:-1]) / 2, 2 * _EDGES[-2])
-_MAX_EXAMPLES = 300
+_MAX_EXAMPLES = 150
 #: The grid: log stretch of the sizes, how much it differs, and how far novel rows scatter more.
 _THETAS = np.linspace(-2.5, 2.5, 101)
 _TAUS = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
@@ -193,55 +193,67 @@ def _bin(t: Doubles) -> Ints:
     return np.searchsorted(_EDGES, t, side="right") - 1
 
 
-def count_by_answers(
-    count: CategoryCount, answers: Sequence[Answer], partition: Partition
-) -> CategoryCount:
-    """Combine a count with judged pairs.
+class AnswerCounter:
+    """Combines a count with judged pairs; what was worked out once is kept for the next answer.
 
     Parameters
     ----------
     count : CategoryCount
-        What is believed without them; its interval says how firmly.
-    answers : sequence of Answer
-        Pairs that `draw_questions` drew. Pairs that somebody chose would bias the estimate.
+        What is believed without answers; its interval says how firmly.
     partition : Partition
         As it is now; the pairs may have been drawn from another one.
-
-    Returns
-    -------
-    CategoryCount
-        With another K^n and interval; `count` itself if no answer can be used.
     """
-    drawn = _by_item(answers, partition)
-    if not drawn:
-        return count
-    purity = purity_by_rank(partition, np.random.default_rng(0))
-    sizes, own = partition.sizes, float((1 / partition.sizes[partition.is_novel]).sum())
-    log_k = np.log(own) - _THETAS[:, None] + _TAUS**2 / 2
-    logs = sum(
-        _log_likelihood(row, some, float(sizes[row]), partition, purity)
-        for row, some in drawn.items()
-    )
-    likelihood = np.exp(logs - np.max(logs)).mean(axis=-1)
-    # novel categories may lie closer or wider than known ones, whatever the number of answers
-    blur = np.exp(-0.5 * ((_THETAS[:, None] - _THETAS) / _STRETCH) ** 2)
-    weights = (blur @ likelihood) * _prior(count, log_k)
-    tails = np.array([0.5, 0.5 - count.level / 2, 0.5 + count.level / 2])
-    order = np.argsort(log_k, axis=None, kind="stable")
-    mass = weights.ravel()[order]
-    shares = (np.cumsum(mass) - mass / 2) / mass.sum()
-    middle, low, high = np.exp(np.interp(tails, shares, log_k.ravel()[order])).tolist()
-    return replace(count, n_novel=middle, interval=(low, high), sizes_from="data")
+
+    def __init__(self, count: CategoryCount, partition: Partition) -> None:
+        self._prior, self._partition = count, partition
+        self._purity = purity_by_rank(partition, np.random.default_rng(0))
+        self._likelihoods: dict[tuple[Answer, ...], Doubles] = {}
+
+    def count(self, answers: Sequence[Answer]) -> CategoryCount:
+        """K^n with its interval.
+
+        Parameters
+        ----------
+        answers : sequence of Answer
+            About pairs that `draw_questions` drew. Pairs that somebody chose would bias it.
+
+        Returns
+        -------
+        CategoryCount
+            The count without answers if none can be used.
+        """
+        prior, partition = self._prior, self._partition
+        drawn = _by_item(answers, partition)
+        if not drawn:
+            return prior
+        own = float((1 / partition.sizes[partition.is_novel]).sum())
+        log_k = np.log(own) - _THETAS[:, None] + _TAUS**2 / 2
+        logs = np.sum([self._likelihood(tuple(some)) for some in drawn], axis=0)
+        likelihood = np.exp(logs - np.max(logs)).mean(axis=-1)
+        # novel categories may lie closer or wider than known ones, whatever the number of answers
+        blur = np.exp(-0.5 * ((_THETAS[:, None] - _THETAS) / _STRETCH) ** 2)
+        weights = (blur @ likelihood) * _prior(prior, log_k)
+        tails = np.array([0.5, 0.5 - prior.level / 2, 0.5 + prior.level / 2])
+        order = np.argsort(log_k, axis=None, kind="stable")
+        mass = weights.ravel()[order]
+        shares = (np.cumsum(mass) - mass / 2) / mass.sum()
+        middle, low, high = np.exp(np.interp(tails, shares, log_k.ravel()[order])).tolist()
+        return replace(prior, n_novel=middle, interval=(low, high))
+
+    def _likelihood(self, answers: tuple[Answer, ...]) -> Doubles:
+        if answers not in self._likelihoods:
+            self._likelihoods[answers] = _log_likelihood(answers, self._partition, self._purity)
+        return self._likelihoods[answers]
 
 
-def _by_item(answers: Sequence[Answer], partition: Partition) -> dict[int, list[Answer]]:
+def _by_item(answers: Sequence[Answer], partition: Partition) -> list[list[Answer]]:
     """Answers by their first item, without items that are not novel: they have no unknown size."""
     drawn: dict[int, list[Answer]] = {}
     known = {a.first for a in answers if a.same and partition.is_labelled[a.second]}
     for answer in answers:
         if partition.is_novel[answer.first] and answer.first not in known:
             drawn.setdefault(answer.first, []).append(answer)
-    return drawn
+    return list(drawn.values())
 
 
 def _prior(count: CategoryCount, log_k: Doubles) -> Doubles:
@@ -255,11 +267,10 @@ def _prior(count: CategoryCount, log_k: Doubles) -> Doubles:
     return (1 - outside) * densities[0] + outside * densities[1]
 
 
-def _log_likelihood(
-    row: int, answers: Sequence[Answer], size: float, partition: Partition, purity: Doubles
-) -> Doubles:
+def _log_likelihood(answers: Sequence[Answer], partition: Partition, purity: Doubles) -> Doubles:
     """Log probability of the answers about one item, over the grid (θ, τ, γ)."""
-    t = partition.ranks(row)[[a.second for a in answers]] / size
+    row = answers[0].first
+    t = partition.ranks(row)[[a.second for a in answers]] / partition.sizes[row]
     x = np.exp(_THETAS[:, None, None] + _TAUS[:, None] * _NODES)  # (θ, τ, ε)
     f = np.interp(t / x[..., None], _CENTRES, purity)[..., None, :]
     f = f * _GAMMAS[:, None]  # (θ, τ, ε, γ, answers)

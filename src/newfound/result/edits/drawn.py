@@ -1,7 +1,7 @@
 """Pairs that the sampler drew: the questions about the number of categories, and the answers.
 
-Only rows of ``edits.csv`` with a drawing probability enter the number. A pair that a person chose is
-obeyed like any other, but says nothing about pairs that nobody looked at.
+Only rows of ``edits.csv`` with a drawing probability enter the number. A pair that a person chose
+is obeyed like any other, but says nothing about pairs that nobody looked at.
 """
 
 from __future__ import annotations
