@@ -16,6 +16,7 @@ from newfound.result.edits.log import COLUMNS, EDITS, Edit, active_edits, add_ed
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
 from newfound.result.store import read_result
+from newfound.result.telling import nearest_known, suggested_name, telling_words
 from newfound.review.number import NumberQueue
 from newfound.review.queues import Pair, Queues, in_order, smaller_half
 from newfound.words import things
@@ -66,6 +67,8 @@ class Desk:
         self.queues = Queues(self.result, decided)
         self._confidence = np.nan_to_num(self.result.assigned.confidence).round(3).tolist()
         self._row_of = {item: row for row, item in enumerate(self.result.collection.ids)}
+        told = zip(telling_words(self.result), nearest_known(self.result), strict=True)
+        self._told = dict(zip(self.result.names, told, strict=True))
         names = enumerate(self.result.names)
         self._hues = {name: round(20 + code * _GOLDEN_ANGLE) % 360 for code, name in names}
 
@@ -209,6 +212,7 @@ class Desk:
         result, state = self.result, self.decisions.state
         rows = self._rows(name)
         doubt = self.queues.doubts.get(name)
+        words, like = self._told.get(name, ([], []))
         is_class = state.is_class(name)
         is_decided = is_class and all(state.labels[result.collection.ids[row]] for row in rows)
         return {
@@ -220,6 +224,9 @@ class Desk:
             "weak": [] if is_decided or doubt is None else doubt.weak,
             "doubt": 0.0 if doubt is None else doubt.doubt,
             "hue": self._hues.get(name, sum(map(ord, name)) % 360),
+            "words": words,
+            "like": like,
+            "suggested": "" if is_class else suggested_name(words),
             "rows": rows[:N_SHOWN],
         }
 

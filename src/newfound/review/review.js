@@ -173,7 +173,10 @@ const makeCard = (card) => {
   if (!card.decided) verbs.append(verb("Confirm", "C", () => confirm(card)));
   verbs.append(verb("Rename", "R", () => rename(card)), verb("Merge", "M", () => mark(card)), verb("Open", "↵", () => open(card.name)));
   if (card.kind === "novel") verbs.append(verb("Not one", "X", () => reject(card), "verb last"));
-  box.append(header, facts, ...weak, make("div", `grid${kindOfGrid}`), verbs);
+  const told = [];
+  if (card.words.length) told.push(make("p", "facts telling", `${state.kind === "texts" ? "words" : "in file names"}: ${card.words.join(", ")}`));
+  if (card.like.length && card.kind === "novel") told.push(make("p", "facts", `nearest known: ${card.like.join(", ")}`));
+  box.append(header, facts, ...told, ...weak, make("div", `grid${kindOfGrid}`), verbs);
   near.observe(box);
   return box;
 };
@@ -188,22 +191,23 @@ const mark = (card) => {
   return null;
 };
 const rename = async (card) => {
-  const name = await askName(`Rename ${card.name}`, "Choose a known name, or write a new one. The name of another category merges both.");
+  const name = await askName(`Rename ${card.name}`, "Choose a known name, or write a new one. The name of another category merges both.", true, card.suggested);
   if (!name || name === card.name) return;
   if (state.cards.some((other) => other.name === name)) await merge(name, card.name);
   else await decide({ action: "rename", subject: card.name, value: name }, `${card.name} is now ${name}.`);
 };
 let nameAsked = null;
-const askName = (title, hint, isNeeded = true) => new Promise((resolve) => {
+const askName = (title, hint, isNeeded = true, suggested = "") => new Promise((resolve) => {
   $("#ask-title").textContent = title;
   $("#ask-hint").textContent = hint;
   const input = $("#ask-input");
-  input.value = "";
+  input.value = suggested; // selected: whatever is typed replaces it
   input.required = isNeeded;
   $("#names").replaceChildren(...state.cards.map(({ name }) => Object.assign(make("option"), { value: name })));
   nameAsked = resolve;
   $("#ask").returnValue = "";
   $("#ask").showModal();
+  input.select();
 });
 $("#ask").addEventListener("close", () => {
   if (nameAsked) nameAsked($("#ask").returnValue === "ok" ? $("#ask-input").value.trim() : null);
