@@ -30,6 +30,7 @@ from newfound.cli.options import (
     Link,
     MinConfidence,
     More,
+    MoreLabels,
     MoreOrNone,
     NCategories,
     NextRun,
@@ -276,7 +277,7 @@ def predict(
 def update(
     run: Run,
     more: MoreOrNone = None,
-    labels: Labels = None,
+    labels: MoreLabels = None,
     out: NextRun = None,
     min_confidence: MinConfidence = None,
 ) -> None:
