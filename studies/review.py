@@ -71,26 +71,32 @@ def number_lines(source, scenario, permutation, n_reviewers):
         novel = np.flatnonzero(partition.is_novel)
         firsts = np.repeat(rng.choice(novel, max(NUMBERS) // 2), 2)
         others = rng.integers(1, len(y), len(firsts))
-        pairs["at random"] = [(int(i), int((i + j) % len(y))) for i, j in zip(firsts, others)]
+        pairs["at random"] = [
+            (int(i), int((i + j) % len(y))) for i, j in zip(firsts, others, strict=True)
+        ]
         for method, some in pairs.items():
             answers = [Answer(i, j, bool(classes[i] == classes[j])) for i, j in some]
             for n in NUMBERS:
                 yield line(method, n, reviewer, counter.count(answers[:n]))
         for n in NUMBERS:
-            found = weighted_number(partition, drawn[:n], classes)
+            found = weighted_number(partition, n, classes, rng)
             yield {**head, "method": "weights", "answers": n, "reviewer": reviewer, **found}
 
 
-def weighted_number(partition, questions, classes):
-    """K^n by the paper's weights: each n_i by inverse probabilities, then the mean of 1 / n_i."""
-    estimates = {}
-    for q in questions:
-        p = partner_probabilities(partition, q.first)[q.second]
-        estimates.setdefault(q.first, []).append((classes[q.first] == classes[q.second]) / p)
-    sizes = partition.sizes
-    ratios = [sizes[first] / (1 + np.mean(some)) for first, some in estimates.items()]
-    own = float((1 / sizes[partition.is_novel]).sum())
-    return {"n_novel": round(own * float(np.mean(ratios)), 2)}
+def weighted_number(partition, n, classes, rng):
+    """K^n by the paper's weights: each n_i by inverse probabilities, then the mean of 1 / n_i.
+
+    Of `n` answers, ten are about each item: with fewer, most estimates of n_i would be 1.
+    """
+    sizes, novel = partition.sizes, np.flatnonzero(partition.is_novel)
+    share = 1 / sizes[novel]
+    ratios = []
+    for first in rng.choice(novel, max(1, n // 10), p=share / share.sum()):
+        p = partner_probabilities(partition, int(first))
+        partners = rng.choice(len(p), 10, p=p)
+        size = 1 + np.mean((classes[partners] == classes[first]) / p[partners])
+        ratios.append(sizes[first] / size)
+    return {"n_novel": round(float(share.sum() * np.mean(ratios)), 2)}
 
 
 class Reviewer:
@@ -128,7 +134,11 @@ class Reviewer:
         self.seen |= {category, true_name}
         if len(found) > 1 and counts[by_size[1]] >= 0.3 * len(rows):
             other = self.classes[rows] == found[by_size[1]]
-            free = [m for m, is_other in zip(members, other) if is_other and not state.labels[m]]
+            free = [
+                m
+                for m, is_other in zip(members, other, strict=True)
+                if is_other and not state.labels[m]
+            ]
             if free and len(free) < len(members):
                 self.split_off(category, free, f"class {found[by_size[1]]:03d}")
                 return

@@ -38,7 +38,8 @@ def label_items(result: Result, path: Path) -> MergedItems:
         or if no label is new.
     """
     place = _Places(result)
-    y, given, problems = result.collection.y.copy(), {}, []
+    y, problems = result.collection.y.copy(), []
+    given: dict[int, Annotation] = {}
     for note in read_annotations(path):
         rows, problem = place.find(note) if not note.problem else ([], note.problem)
         for row in rows:
