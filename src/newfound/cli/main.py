@@ -32,6 +32,7 @@ from newfound.cli.options import (
     Link,
     MinConfidence,
     More,
+    MoreLabels,
     MoreOrNone,
     NCategories,
     NextRun,
@@ -278,7 +279,7 @@ def predict(
 def update(
     run: Run,
     more: MoreOrNone = None,
-    labels: Labels = None,
+    labels: MoreLabels = None,
     out: NextRun = None,
     granularity: Granularity = None,
     min_confidence: MinConfidence = None,
