@@ -91,7 +91,7 @@ def test_draws_of_a_large_collection_take_a_sample_with_enough_labels():
     codes = np.full(50_000, -1)
     codes[:25_000] = np.arange(25_000) % 50
     assert n_rows_of_draw(codes) == 3_000
-    codes[:25_000] = np.arange(25_000) % 500
+    codes[:25_000] = np.arange(25_000) % 250
     assert n_rows_of_draw(codes) == 15_000
     assert n_rows_of_draw(np.where(np.arange(50_000) < 100, codes, -1)) == 20_000
     assert n_rows_of_draw(codes[::50]) == 1_000
@@ -104,7 +104,11 @@ def test_a_draw_counts_with_the_surroundings_that_were_found_once(digits, monkey
         surveyed.append(len(X))
         return survey(X, *arguments)
 
+    mixture = SplitMergeMixture(random_state=0).fit(*digits)
     for module in (draws, count):
         monkeypatch.setattr(module, "survey", watch)
-    rehearse(SplitMergeMixture(), *digits, n_draws=2, random_state=0)
+    rehearse(mixture, *digits, n_draws=2, random_state=0)
     assert surveyed == [len(digits[0])]
+    monkeypatch.setattr(draws, "_LEAST_ROWS", 500)
+    rehearse(mixture, *digits, n_draws=2, random_state=0)
+    assert surveyed[1:] == [500] * 4

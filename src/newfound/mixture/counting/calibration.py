@@ -8,6 +8,7 @@ label show how often a row of a given probability is in the right category.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -23,8 +24,8 @@ from newfound.mixture.counting.draws import (
     CategoryFinder,
     DrawRows,
     fit_visible,
-    rows_of_draws,
     run_draws,
+    samples_of_rows,
     settings_of_draw,
 )
 from newfound.mixture.counting.novel_size import Sizes, ratio_with_hidden
@@ -123,14 +124,14 @@ def calibrate_confidence(
     partial = encode_labels(y, len(X))
     if partial.n_known < MIN_CLASSES:
         return None
-    rows = rows_of_draws(X, partial)
     settings = settings_of_draw(mixture).set_params(count=None)
     if isinstance(mixture.sizes, (int, float)):
         n_novel = mixture.n_components_ - mixture.n_known_
         ratio = ratio_with_hidden(mixture.sizes, _n_hidden(partial.n_known), n_novel)
         settings.set_params(sizes=ratio)
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
-    checked = run_draws(_check_once, (settings, rows), seeds, n_jobs, progress)
+    draw = functools.partial(_check_once, settings)
+    checked = run_draws(draw, samples_of_rows(X, partial), seeds, n_jobs, progress)
     whole = _Checked(*(np.concatenate(parts) for parts in zip(*checked, strict=True)))
     free = mixture.labels_[partial.codes == UNLABELLED]
     return fit_map(whole.probability, whole.is_right, _weights(whole, free, mixture.n_known_))

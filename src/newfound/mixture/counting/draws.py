@@ -7,6 +7,11 @@ one start instead of three. Large collections are sampled.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import os
+import threading
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -19,7 +24,7 @@ from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED, PartialLabels
 from newfound.mixture.class_order import ClassOrder
-from newfound.mixture.counting.count import MAX_ROWS, CategoryCount, count_among
+from newfound.mixture.counting.count import MAX_ROWS, count_among
 from newfound.mixture.counting.drawing import sample_rows
 from newfound.mixture.counting.neighbours import Surroundings, survey
 from newfound.mixture.counting.novel_size import Sizes
@@ -29,7 +34,10 @@ from newfound.mixture.rows import content_order, row_keys
 _N_ROUNDS = 5
 #: Rows of a draw: at least this many, and up to `MAX_ROWS` if classes would have few labels.
 _LEAST_ROWS = 3_000
-_LABELS_PER_CLASS = 15
+_LABELS_PER_CLASS = 30
+_N_SAMPLES = 4
+#: How often a process looks whether the one that started it still lives.
+_SECONDS_BETWEEN_LOOKS = 1.0
 
 T = TypeVar("T")
 
@@ -63,15 +71,11 @@ class DrawRows(NamedTuple):
     codes: Ints  # known classes, numbered by content; -1 if unlabelled
     near: Surroundings
 
-    def count_categories(self, sizes: Sizes | None) -> CategoryCount | None:
-        """Count the categories with all labels; None if that is impossible."""
-        # a fixed seed: the label rate describes the data, and must not differ between rehearsals
-        rng = np.random.default_rng(0)
-        return count_among(self.near, self.codes, rng, sizes=sizes or "alike")
 
+def samples_of_rows(X: Floats, partial: PartialLabels) -> list[DrawRows]:
+    """Sort the rows, find the surroundings of each, and sample them if there are many.
 
-def rows_of_draws(X: Floats, partial: PartialLabels) -> DrawRows:
-    """Sort the rows, sample them if there are many, and find the surroundings of each.
+    Draws take turns with the samples: what is peculiar to one of them does not decide.
 
     Parameters
     ----------
@@ -79,14 +83,22 @@ def rows_of_draws(X: Floats, partial: PartialLabels) -> DrawRows:
         Features.
     partial : PartialLabels
         Their labels.
+
+    Returns
+    -------
+    list of DrawRows
+        One, with all rows, if there are not many.
     """
-    rng = np.random.default_rng(0)
     keys = row_keys(X)
     codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
     order = content_order(keys, codes)
-    order = order[sample_rows(codes[order], n_rows_of_draw(codes), rng)]
-    near = survey(X[order], rng, len(X) / len(order))
-    return DrawRows(X[order], codes[order], near)
+    n_rows, samples = n_rows_of_draw(codes), []
+    for seed in range(_N_SAMPLES if n_rows < len(X) else 1):
+        rng = np.random.default_rng(seed)
+        rows = order[sample_rows(codes[order], n_rows, rng)]
+        near = survey(X[rows], rng, len(X) / len(rows))
+        samples.append(DrawRows(X[rows], codes[rows], near))
+    return samples
 
 
 def n_rows_of_draw(codes: Ints) -> int:
@@ -143,17 +155,38 @@ def _counts(mixture: Any) -> bool:
 
 
 def run_draws(
-    draw: Callable[..., T],
-    arguments: tuple[Any, ...],
+    draw: Callable[[DrawRows, int], T],
+    samples: Sequence[DrawRows],
     seeds: Sequence[int],
     n_jobs: int | None,
     progress: Callable[[int, int], object] | None,
 ) -> list[T]:
-    """Call ``draw(*arguments, seed)`` for each seed, in several processes, and report progress."""
+    """Call ``draw(rows, seed)`` for each seed, in several processes, and report progress."""
     results = []
-    calls = (delayed(draw)(*arguments, int(seed)) for seed in seeds)
+    turns = zip(itertools.cycle(samples), seeds, strict=False)
+    calls = (delayed(_draw_for)(os.getpid(), draw, rows, int(seed)) for rows, seed in turns)
     for result in Parallel(n_jobs=n_jobs, return_as="generator")(calls):
         results.append(result)
         if progress is not None:
             progress(len(results), len(seeds))
     return results
+
+
+def _draw_for(owner: int, draw: Callable[[DrawRows, int], T], rows: DrawRows, seed: int) -> T:
+    """One draw; in another process, one that ends when the process that wants it is killed."""
+    if os.getpid() != owner:
+        _end_with_parent()
+    return draw(rows, seed)
+
+
+@functools.cache
+def _end_with_parent() -> None:
+    """Watch over the parent of this process, from a thread, and end this process after it."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

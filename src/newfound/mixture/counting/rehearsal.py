@@ -13,6 +13,7 @@ class.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -25,13 +26,14 @@ from newfound.arrays import ArrayLike, Doubles, Ints, LabelsLike, RandomStateLik
 from newfound.errors import InputError
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.clustering import check_positive_int
+from newfound.mixture.counting.count import count_categories
 from newfound.mixture.counting.draws import (
     CategoryFinder,
     DrawRows,
     fit_quietly,
     fit_visible,
-    rows_of_draws,
     run_draws,
+    samples_of_rows,
     settings_of_draw,
 )
 from newfound.mixture.counting.novel_size import ratio_with_hidden
@@ -105,13 +107,14 @@ def rehearse(
 ) -> Rehearsal:
     """Hide known classes and fit again, to see how far the number of novel ones can be trusted.
 
-    Draws take a sample of a large collection: at least 3,000 rows, and so many that a known class
-    has 15 labels on average.
+    Draws take samples of a large collection: at least 3,000 rows, and so many that a known class
+    has 30 labels on average.
 
     Parameters
     ----------
     mixture : SplitMergeMixture
-        Settings to rehearse with; it is not changed, and need not be fitted.
+        Settings to rehearse with; it is not changed. If it is fitted to X and y, its count of the
+        categories is used, which saves the time for another one.
     X : array-like of shape (n, d)
         Features.
     y : array-like of shape (n,)
@@ -138,19 +141,22 @@ def rehearse(
         raise InputError(f"design must be 'hidden' or 'labelled'; got {design!r}.")
     X = np.asarray(X)
     partial = _encode(y, len(X))
-    rows = rows_of_draws(X, partial)
     sizes = getattr(mixture, "sizes", None)
     ratio = sizes if isinstance(sizes, (int, float)) else None
-    count = rows.count_categories(ratio)
-    rate = 1.0 if count is None or np.isnan(count.label_rate) else count.label_rate
+    count = getattr(mixture, "count_", None)
+    if count is None:
+        # a fixed seed: the label rate describes the data, and must not differ between rehearsals
+        count = count_categories(X, partial.codes, sizes=ratio or "alike", random_state=0)
+    rate = 1.0 if np.isnan(count.label_rate) else count.label_rate  # NaN: nobody can know it
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
     settings = settings_of_draw(mixture)
     if ratio is not None:
-        n_novel = count.n_novel if count is not None and design == "hidden" else 0.0
+        n_novel = count.n_novel if design == "hidden" else 0.0
         ratio = ratio_with_hidden(ratio, partial.n_known // 2, n_novel)
         settings.set_params(sizes=ratio)
     rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
-    results = run_draws(rehearse_once, (settings, rows, rate), seeds, n_jobs, progress)
+    draw = functools.partial(rehearse_once, settings, rate)
+    results = run_draws(draw, samples_of_rows(X, partial), seeds, n_jobs, progress)
     n_hidden, n_components = zip(*results, strict=True)
     return Rehearsal(design, np.array(n_hidden), np.array(n_components))
 
@@ -173,7 +179,7 @@ def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _rehearse_all_rows(
-    settings: CategoryFinder, rows: DrawRows, rate: float, seed: int
+    settings: CategoryFinder, rate: float, rows: DrawRows, seed: int
 ) -> tuple[int, float]:
     """Hide classes among all rows; return their number and that of their components.
 
@@ -191,7 +197,7 @@ def _rehearse_all_rows(
 
 
 def _rehearse_labelled_rows(
-    settings: CategoryFinder, rows: DrawRows, rate: float, seed: int
+    settings: CategoryFinder, rate: float, rows: DrawRows, seed: int
 ) -> tuple[int, float]:
     """Hide classes among the labelled rows; return their number and that of their components.
 
