@@ -21,5 +21,6 @@ def test_the_processes_of_a_killed_run_end_with_it():
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert run.stdout.readline() == b"drawing\n"
     run.kill()
+    run.wait()
     # standard output ends when the last process that has it is gone
     run.communicate(timeout=60)

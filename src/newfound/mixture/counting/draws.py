@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike
 from newfound.errors import DiscoveryWarning
+from newfound.files import is_alive
 from newfound.labels import UNLABELLED, PartialLabels
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.counting.count import MAX_ROWS, count_among
@@ -175,17 +176,17 @@ def run_draws(
 def _draw_for(owner: int, draw: Callable[[DrawRows, int], T], rows: DrawRows, seed: int) -> T:
     """One draw; in another process, one that ends when the process that wants it is killed."""
     if os.getpid() != owner:
-        _end_with_parent()
+        _end_with(owner)
     return draw(rows, seed)
 
 
 @functools.cache
-def _end_with_parent() -> None:
-    """Watch over the parent of this process, from a thread, and end this process after it."""
+def _end_with(owner: int) -> None:
+    """Watch over the process that wants the draws, from a thread, and end this one after it."""
     parent = os.getppid()
 
     def watch() -> None:
-        while os.getppid() == parent:
+        while os.getppid() == parent and is_alive(owner):
             time.sleep(_SECONDS_BETWEEN_LOOKS)
         os._exit(1)
 
