@@ -16,7 +16,7 @@ test: .venv/test-installed browser
 
 # The review page is tested in a real browser: Debian's Chromium, installed here if root or sudo can.
 browser:
-	@command -v chromium chromium-browser >/dev/null || { \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
 	  root=""; [ "$$(id -u)" = 0 ] || root="sudo -n"; \
 	  $$root apt-get update -qq && $$root apt-get install -y -qq --no-install-recommends chromium; } || { \
 	  echo "The tests need Chromium. Install it (Debian: apt-get install chromium) and run make test again." >&2; exit 1; }

@@ -68,11 +68,11 @@ def _remove_parts_of_dead_processes(path: Path) -> None:
     """Remove what killed processes left of this file, and what has the name of our own part."""
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         process = part.name.split(".")[-2]
-        if process == str(os.getpid()) or (process.isdecimal() and not _is_alive(int(process))):
+        if process == str(os.getpid()) or (process.isdecimal() and not is_alive(int(process))):
             part.unlink(missing_ok=True)
 
 
-def _is_alive(process: int) -> bool:
+def is_alive(process: int) -> bool:
     """Whether there is such a process on this machine; True if that cannot be known."""
     if os.name == "nt":  # there, the signal 0 would end it
         return True

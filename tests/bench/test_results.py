@@ -5,6 +5,9 @@ import json
 import math
 import multiprocessing
 import os
+import pickle
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -280,3 +283,26 @@ def test_kill_9_loses_one_line_at_most(tmp_path):
     assert [record.case.seed for record in found[:-1]] == list(range(len(found) - 1))
     assert found[-1].case.method == "gcd"
     assert len(found) > 10
+
+
+_RACER = """
+import pickle, sys
+from newfound.bench.results import Results
+record, rows, file = pickle.loads(sys.stdin.buffer.read())
+print(Results(file).add(record, unless=rows))
+"""
+
+
+def test_two_processes_that_run_the_same_case_leave_one_record(tmp_path):
+    """Both had looked before either had finished, and the record was there twice."""
+    record = record_of()
+    rows = RowsId(record.split, record.layout, record.files)
+    given = pickle.dumps((record, rows, tmp_path / "bench.jsonl"))
+    command = [sys.executable, "-c", _RACER]
+    racers = [subprocess.Popen(command, stdin=-1, stdout=-1) for _ in range(2)]
+    for racer in racers:
+        racer.stdin.write(given)
+        racer.stdin.flush()
+    added = sorted(racer.communicate()[0].strip() for racer in racers)
+    assert added == [b"False", b"True"]
+    assert len(read_records(tmp_path)) == 1

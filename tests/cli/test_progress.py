@@ -3,8 +3,9 @@
 import re
 
 import pytest
+from rich.console import Console
 
-from newfound.cli.progress import show_progress
+from newfound.cli.progress import PlainLines, show_progress
 
 
 @pytest.fixture
@@ -116,3 +117,26 @@ def test_a_detail_changes_while_the_step_and_its_bar_stay(shown):
     last = drawn.rpartition("\x1b[2K")[2]
     assert "Training · loss 2.346 · K 17" in last
     assert "20/40" in last
+
+
+def test_a_log_file_gets_a_plain_line_each_half_minute(capsys):
+    seconds = iter([0, 10, 30, 31, 59, 61, 62])
+    lines = PlainLines(Console(stderr=True), clock=lambda: next(seconds))
+    lines("Reading pictures", 1, 9)
+    lines("Finding categories", 0, 0)
+    lines("Note: It is in [run].", 0, 0)
+    lines("Rehearsing", 1, 19)
+    lines("Rehearsing", 2, 19)
+    lines("Rehearsing", 3, 19)
+    assert capsys.readouterr().err.splitlines() == [
+        "Finding categories",
+        "Note: It is in [run].",
+        "Rehearsing: 2 of 19",
+    ]
+
+
+def test_without_a_terminal_there_are_no_bars(capsys):
+    with show_progress() as progress:
+        progress("Reading pictures", 12, 12)
+        progress("Note: It is in run.", 0, 0)
+    assert capsys.readouterr().err == "Note: It is in run.\n"

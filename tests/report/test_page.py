@@ -42,6 +42,16 @@ def with_profiles(result, **changes):
     return replace(result, profiles=result.profiles._replace(**changes))
 
 
+def test_words_and_nearest_known_categories_are_shown_as_text(page_of, result_of):
+    texts = ["<b>refund</b> please" if i >= 36 else "other words" for i in range(48)]
+    page = page_of(result_of(names=("<i>ant</i>", "bee", "new-001", "new-002"), texts=texts))
+    text = " ".join(page.text().split())
+    assert "Words: please , refund" in text.replace(" ,", " ,") or "please, refund" in text
+    assert "Nearest known: " in text
+    assert "<i>ant</i>" not in page.source
+    assert "<b>refund" not in page.source
+
+
 # ---------------------------------------------------------------------------- whole and alone
 
 

@@ -116,3 +116,20 @@ def test_edits_of_a_page_are_those_of_python(features_run):
     Desk(features_run).add(Edit("confirm", "new-001"))
     read_result(features_run).confirm("new-002")
     assert [edit.id for edit in read_edits(features_run)] == ["e1", "e2"]
+
+
+def test_answers_to_drawn_questions_narrow_the_number_and_can_be_undone(features_run):
+    desk = Desk(features_run)
+    number = desk.view()["number"]
+    first = number["questions"][0]
+    pair = [desk.item(first[side])["id"] for side in ("first", "second")]
+    desk.add(Edit("different", *pair, value="items", probability=first["probability"]))
+    after = desk.view()["number"]
+    assert first not in after["questions"]
+    assert (number["n_answers"], after["n_answers"]) == (0, 1)
+    assert number["now"] == number["before"] == after["before"]
+    desk.add(Edit("different", pair[1], pair[0], value="items"))  # nobody drew this one
+    assert desk.view()["number"]["now"] == after["now"]
+    desk.undo()
+    desk.undo()
+    assert desk.view()["number"] == number

@@ -243,3 +243,20 @@ def test_features_have_a_page_as_well(browser, features_run):
         expect(page.locator(".card .chip").first).to_be_visible()
         press(page, "new-001", "Enter")
         expect(page.locator(".pick")).to_have_count(30)
+
+
+def test_questions_about_the_number_by_keys(browser, features_run):
+    with serving(features_run) as server:
+        page = browser.new_page()
+        page.goto(server.address)
+        page.wait_for_selector(".card")
+        page.keyboard.press("5")
+        panel = page.locator("#number-panel")
+        expect(panel).to_contain_text("30 questions to be sure of the number")
+        page.keyboard.press("d")
+        expect(panel).to_contain_text("1 of 30 answered")
+        page.keyboard.press("n")
+        expect(panel).to_contain_text("90 % interval")
+    (edit,) = read_edits(features_run)
+    assert (edit.action, edit.value) == ("different", "items")
+    assert 0 < float(edit.probability) < 1

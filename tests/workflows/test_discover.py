@@ -1,6 +1,7 @@
 """The main job, on scikit-learn's digits as features and as pictures."""
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from newfound.deep.settings import Settings
 from newfound.encode import Encoded
 from newfound.encode import pictures as picture_files
 from newfound.errors import InputError
+from newfound.progress import NOTE
 from newfound.report.page import render_report
 from newfound.result.record import Request, RunRecord
 from newfound.result.run_folder import open_run
@@ -23,6 +25,7 @@ from newfound.result.sentences import answer_sentence, trust_sentence
 from newfound.result.store import read_result
 from newfound.workflows import encoding, fitting
 from newfound.workflows.discover import discover
+from newfound.workflows.finished import NOT_REHEARSED, is_complete
 
 GREY = "pixels-8x8-grey"
 N = 300
@@ -88,7 +91,7 @@ def test_the_order_of_the_items_does_not_matter():
 
 @pytest.mark.parametrize("data", [Digits, Blobs])
 def test_the_names_of_the_classes_do_not_matter(data, monkeypatch):
-    monkeypatch.setattr(fitting, "N_DRAWS", 2)
+    monkeypatch.setattr(fitting, "N_DRAWS_OF_MOST_ROWS", 2)
     n_rows = min(N, len(data.X))
     classes = sorted({name for name in data.y if name is not None})
     shuffled = np.random.default_rng(0).permutation(classes)
@@ -133,7 +136,7 @@ def test_the_number_of_categories_may_be_given(digits_file):
 
 
 def test_a_rehearsal_says_how_far_to_trust_the_number(digits_file, monkeypatch):
-    monkeypatch.setattr(fitting, "N_DRAWS", 3)
+    monkeypatch.setattr(fitting, "N_DRAWS_OF_MOST_ROWS", 3)
     seen = []
     result = discover(digits_file, progress=lambda *step: seen.append(step))
     assert result.record.rehearsal.n_draws == len(result.record.rehearsal.ratios) == 3
@@ -144,6 +147,56 @@ def test_a_rehearsal_says_how_far_to_trust_the_number(digits_file, monkeypatch):
     passes = [step for step in seen if step[0] == "Finding categories"]
     assert passes[:2] == [("Finding categories", 0, 0), ("Finding categories", 1, 0)]
     assert result.mixture.callback is None
+
+
+@pytest.fixture
+def stopped(digits_file, tmp_path, monkeypatch):
+    """A run folder whose process was stopped during the rehearsal, and what it had said."""
+    monkeypatch.setattr(fitting, "N_DRAWS_OF_MOST_ROWS", 2)
+    monkeypatch.setattr(fitting, "N_CHECKS", 2)
+    seen = []
+
+    def stop(*arguments, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "rehearse", stop)
+        with pytest.raises(KeyboardInterrupt):
+            discover(digits_file, out=tmp_path / "run", progress=lambda *step: seen.append(step[0]))
+    return tmp_path / "run", seen
+
+
+def test_the_result_is_there_before_the_rehearsal(digits_file, stopped):
+    """A rehearsal can take long, and a kill lost everything."""
+    out, seen = stopped
+    early = read_result(out)
+    assert NOT_REHEARSED in early.record.warnings
+    assert not is_complete(out)
+    note = next(step for step in seen if step.startswith(NOTE))
+    assert note.startswith(f"{NOTE}{early.answer} It is in {out}: ")
+    assert re.search(r"for about \d+ seconds?\.$", note)
+    again, whole = discover(digits_file, out=out), discover(digits_file)
+    assert is_complete(out)
+    assert read_result(out).record.rehearsal == again.record.rehearsal == whole.record.rehearsal
+    assert NOT_REHEARSED not in again.record.warnings
+    pd.testing.assert_frame_equal(again.table, whole.table)
+    assert early.table["category"].tolist() == again.table["category"].tolist()
+
+
+def test_a_missing_rehearsal_can_be_left_out_but_nothing_else_changed(digits_file, stopped):
+    out, _ = stopped
+    with pytest.raises(InputError, match=r"seed 0 \(now 1\)"):
+        discover(digits_file, out=out, seed=1)
+    assert discover(digits_file, out=out, rehearse=False).record.rehearsal is None
+    assert is_complete(out)
+
+
+def test_few_labels_among_many_rows_are_rehearsed_less_often():
+    codes = np.full(10_000, -1)
+    codes[:50] = np.arange(50) % 5
+    assert fitting._n_draws(codes) == 9
+    codes[:5000] = np.arange(5000) % 5
+    assert fitting._n_draws(codes) == 19
 
 
 def test_few_known_classes_are_not_rehearsed():
@@ -564,7 +617,7 @@ def test_sizes_that_make_no_sense_are_refused(digits_file):
 
 def test_a_rehearsal_hides_classes_that_are_as_large_as_known_ones(monkeypatch):
     """Hidden classes do not have the size that was given for novel ones."""
-    monkeypatch.setattr(fitting, "N_DRAWS", 3)
+    monkeypatch.setattr(fitting, "N_DRAWS_OF_MOST_ROWS", 3)
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(24), [60] * 12 + [20] * 12)
     X = (rng.normal(size=(24, 40))[truth] + 0.8 * rng.normal(size=(len(truth), 40))).astype("f4")

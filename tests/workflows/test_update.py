@@ -206,7 +206,7 @@ def test_more_labels_for_the_pictures_of_a_run(finished, pictures, tmp_path):
 
 
 def test_an_update_rehearses_if_the_run_did(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "N_DRAWS", 2)
+    monkeypatch.setattr(fitting, "N_DRAWS_OF_MOST_ROWS", 2)
     discover(Blobs.without(8), out=tmp_path)
     more = Blobs.take(np.flatnonzero(Blobs.truth == 8))
     assert update(tmp_path, more)[0].record.rehearsal.n_draws == 2

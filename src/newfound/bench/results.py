@@ -7,6 +7,7 @@ a warning, and refuses any other line that is not a record, with its file and li
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -137,17 +138,30 @@ class Results:
         ]
         return max(found, key=lambda record: record.date, default=None)
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record, *, unless: RowsId | None = None) -> bool:
         """Add a record as a line of the file. File and folder are created if necessary.
 
         Parameters
         ----------
         record : Record
             The outcome of a run.
+        unless : RowsId, optional
+            Which rows it had: nothing is added if there is a record of the same case with these
+            rows and settings, because another process was faster.
+
+        Returns
+        -------
+        bool
+            Whether it was added.
         """
+        line = _to_line(record).encode("ascii")
         with disk_errors(self.file.parent):
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            _append(self.file, _to_line(record).encode("ascii"))
+            with _opened_alone(self.file) as handle:
+                if unless is not None and self.find(record.case, unless, record.settings):
+                    return False
+                _append(handle, line, self.file)
+        return True
 
 
 def read_records(place: Path) -> list[Record]:
@@ -238,20 +252,31 @@ def _to_line(record: Record) -> str:
         raise InputError(f"A record cannot be written as JSON: {error}.") from error
 
 
-def _append(file: Path, line: bytes) -> None:
-    """Write a line at the end with one call; after a line that was cut off, start a new one."""
+@contextlib.contextmanager
+def _opened_alone(file: Path) -> Iterator[int]:
+    """Open a file to add to it; another process that wants to add waits until it is closed."""
     handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        size = os.lseek(handle, 0, os.SEEK_END)
-        if size:
-            os.lseek(handle, -1, os.SEEK_END)
-            line = line if os.read(handle, 1) == b"\n" else b"\n" + line
-        if (written := os.write(handle, line)) != len(line):
-            raise InputError(
-                f"Only {written} of {len(line)} bytes of a record were written to {file}. Free "
-                "some disk space and run the same command again."
-            )
-        # a result may have taken days: it should survive a crash of the machine
-        os.fsync(handle)
+        # Windows and some network drives have no such locks: there, a record may appear twice.
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield handle
     finally:
         os.close(handle)
+
+
+def _append(handle: int, line: bytes, file: Path) -> None:
+    """Write a line at the end with one call; after a line that was cut off, start a new one."""
+    size = os.lseek(handle, 0, os.SEEK_END)
+    if size:
+        os.lseek(handle, -1, os.SEEK_END)
+        line = line if os.read(handle, 1) == b"\n" else b"\n" + line
+    if (written := os.write(handle, line)) != len(line):
+        raise InputError(
+            f"Only {written} of {len(line)} bytes of a record were written to {file}. Free "
+            "some disk space and run the same command again."
+        )
+    # a result may have taken days: it should survive a crash of the machine
+    os.fsync(handle)

@@ -131,8 +131,7 @@ def run_case(
     with whole_file(outcome_file(case, place.work)) as file:
         # half precision is enough for figures and halves the file
         np.savez(file, features=method.features_.astype(np.float16), labels=method.labels_)
-    results.add(record)
-    return record
+    return record if results.add(record, unless=rows) else None
 
 
 def _split_of(case: Case, dataset: DataSet) -> Split:

@@ -79,6 +79,23 @@ def print_trust(report: TrustReport, names: tuple[str, ...]) -> None:
                 print(f"  {name}: {words}")
 
 
+def print_count(count: CategoryCount) -> None:
+    """Print how many new categories there are, and what that rests on."""
+    low, high = count.interval
+    known = plural(count.n_known, "known category", "known categories")
+    print(
+        f"{known}, and about {count.n_novel:.1f} new ones "
+        f"({count.level:.0%} interval: {low:.1f} to {high:.1f})."
+    )
+    if not math.isnan(count.novel_share):
+        print(
+            f"{count.novel_share:.0%} of the unlabelled rows belong to new categories; "
+            f"{count.label_rate:.0%} of the rows of known categories are labelled."
+        )
+    if not math.isnan(count.novel_size):
+        print(size_sentence(count))
+
+
 def size_sentence(count: CategoryCount) -> str:
     """How large new categories are, and what that was judged by, in one sentence."""
     low, high = count.novel_size_interval

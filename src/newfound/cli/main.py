@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,11 +12,11 @@ from rich.console import Console
 from newfound._version import __version__
 from newfound.cli.answers import (
     print_answer,
+    print_count,
     print_digits,
     print_done,
     print_skipped,
     print_trust,
-    size_sentence,
     write_page,
     write_page_if_possible,
 )
@@ -32,6 +31,7 @@ from newfound.cli.options import (
     Link,
     MinConfidence,
     More,
+    MoreLabels,
     MoreOrNone,
     NCategories,
     NextRun,
@@ -55,7 +55,6 @@ from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
 from newfound.files import check_new_file
 from newfound.mixture.counting.novel_size import parse_sizes
-from newfound.result.run_folder import is_finished
 from newfound.words import plural, things
 from newfound.workflows.processes import is_first_process
 
@@ -113,19 +112,7 @@ def count(
             found = count_categories(
                 rows.features, rows.y, level=level, sizes=known_sizes, random_state=seed
             )
-    low, high = found.interval
-    known = plural(found.n_known, "known category", "known categories")
-    print(
-        f"{known}, and about {found.n_novel:.1f} new ones "
-        f"({level:.0%} interval: {low:.1f} to {high:.1f})."
-    )
-    if not math.isnan(found.novel_share):
-        print(
-            f"{found.novel_share:.0%} of the unlabelled rows belong to new categories; "
-            f"{found.label_rate:.0%} of the rows of known categories are labelled."
-        )
-    if not math.isnan(found.novel_size):
-        print(size_sentence(found))
+    print_count(found)
     print_skipped(rows.skipped, "row")
 
 
@@ -143,11 +130,12 @@ def train(
     **settings: Any,
 ) -> None:
     """Train a network and find the categories of pictures together (the paper's Algorithm 1)."""
+    from newfound.workflows.finished import is_complete
     from newfound.workflows.train import train
 
     with clear_errors(), show_progress() as progress:
         chosen = chosen_settings(context, Settings.paper if paper else Settings, settings)
-        is_done = is_finished(out) and not overwrite
+        is_done = is_complete(out) and not overwrite
         result = train(
             *(pictures, labels, chosen, out),
             min_confidence=min_confidence,
@@ -193,9 +181,10 @@ def discover(
 ) -> None:
     """Find the categories that the labels don't have yet. This is the main job."""
     from newfound.workflows.discover import discover
+    from newfound.workflows.finished import is_complete
 
     with clear_errors(), show_progress() as progress:
-        is_done = is_finished(out) and not overwrite
+        is_done = is_complete(out) and not overwrite
         result = discover(
             source,
             labels,
@@ -278,7 +267,7 @@ def predict(
 def update(
     run: Run,
     more: MoreOrNone = None,
-    labels: Labels = None,
+    labels: MoreLabels = None,
     out: NextRun = None,
     granularity: Granularity = None,
     min_confidence: MinConfidence = None,

@@ -28,6 +28,13 @@ Labels = Annotated[
     Path | None,
     typer.Option(help="Table with the columns path,label. Not needed for class folders."),
 ]
+MoreLabels = Annotated[
+    Path | None,
+    typer.Option(
+        help="Labels of MORE, as a table. Without MORE, labels of the run's own items: a table, "
+        "Label Studio's JSON, a COCO file, a FiftyOne data set, or audit.csv."
+    ),
+]
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]

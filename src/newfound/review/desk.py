@@ -17,7 +17,9 @@ from newfound.result.levels import steps_for_page
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
 from newfound.result.store import read_result
+from newfound.result.telling import nearest_known, suggested_name, telling_words
 from newfound.result.trust import read_trust, trust_tables
+from newfound.review.number import NumberQueue
 from newfound.review.queues import Pair, Queues, in_order, smaller_half
 from newfound.words import things
 
@@ -61,10 +63,14 @@ class Desk:
     def _read_run(self) -> None:
         self.result: Result = read_result(self.folder)
         self.obeyed = Obeyed.read(self.folder)
-        decided = decide(self.result, read_edits(self.folder), self.obeyed).state.decided
+        edits = read_edits(self.folder)
+        decided = decide(self.result, edits, self.obeyed).state.decided
+        self.number = NumberQueue(self.result, self.obeyed, edits)
         self.queues = Queues(self.result, decided)
         self._confidence = np.nan_to_num(self.result.assigned.confidence).round(3).tolist()
         self._row_of = {item: row for row, item in enumerate(self.result.collection.ids)}
+        told = zip(telling_words(self.result), nearest_known(self.result), strict=True)
+        self._told = dict(zip(self.result.names, told, strict=True))
         names = enumerate(self.result.names)
         self._hues = {name: round(20 + code * _GOLDEN_ANGLE) % 360 for code, name in names}
 
@@ -171,6 +177,9 @@ class Desk:
         shown |= {r for s in suspects for r in (s["row"], *s["given_rows"], *s["suggested_rows"])}
         counted = {edit.id for edit in active_edits(self.edits)}
         trust = read_trust(self.folder)
+        number = self.number.view(self.edits, state)
+        for pair in number["questions"] if number else ():
+            shown |= {pair["first"], pair["second"]}
         return {
             "version": self.version,
             "run": self.folder.resolve().name,
@@ -180,6 +189,7 @@ class Desk:
             "things": things(kind),
             "cards": cards,
             "questions": [pair._asdict() for pair in questions],
+            "number": number,
             "suspects": suspects,
             "n_suspects": len(suspects) + self.queues.n_suspects - len(self.queues.suspects),
             "items": {row: self.item(row) for row in sorted(shown)},
@@ -220,6 +230,7 @@ class Desk:
         result, state = self.result, self.decisions.state
         rows = self._rows(name)
         doubt = self.queues.doubts.get(name)
+        words, like = self._told.get(name, ([], []))
         is_class = state.is_class(name)
         is_decided = is_class and all(state.labels[result.collection.ids[row]] for row in rows)
         return {
@@ -231,6 +242,9 @@ class Desk:
             "weak": [] if is_decided or doubt is None else doubt.weak,
             "doubt": 0.0 if doubt is None else doubt.doubt,
             "hue": self._hues.get(name, sum(map(ord, name)) % 360),
+            "words": words,
+            "like": like,
+            "suggested": "" if is_class else suggested_name(words),
             "rows": rows[:N_SHOWN],
         }
 

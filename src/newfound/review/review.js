@@ -11,12 +11,12 @@ const make = (name, classes = "", text = "") => {
 };
 const number = (n) => n.toLocaleString("en");
 const count = (n) => `${number(n)} ${n === 1 ? state.thing : state.things}`;
-const PANELS = ["cards", "questions", "suspects", "history"];
+const PANELS = ["cards", "questions", "suspects", "history", "number"];
 
 let state = null; // what the server said last
 let panel = "cards";
 let marked = null; // name of the category that is marked for a merge
-let skipped = { questions: new Set(), suspects: new Set() };
+let skipped = { questions: new Set(), suspects: new Set(), number: new Set() };
 let applied = null; // how many times Apply had finished when this page was opened
 
 // --------------------------------------------------------------------------------- the server
@@ -173,7 +173,10 @@ const makeCard = (card) => {
   if (!card.decided) verbs.append(verb("Confirm", "C", () => confirm(card)));
   verbs.append(verb("Rename", "R", () => rename(card)), verb("Merge", "M", () => mark(card)), verb("Open", "↵", () => open(card.name)));
   if (card.kind === "novel") verbs.append(verb("Not one", "X", () => reject(card), "verb last"));
-  box.append(header, facts, ...weak, make("div", `grid${kindOfGrid}`), verbs);
+  const told = [];
+  if (card.words.length) told.push(make("p", "facts telling", `${state.kind === "texts" ? "words" : "in file names"}: ${card.words.join(", ")}`));
+  if (card.like.length && card.kind === "novel") told.push(make("p", "facts", `nearest known: ${card.like.join(", ")}`));
+  box.append(header, facts, ...told, ...weak, make("div", `grid${kindOfGrid}`), verbs);
   near.observe(box);
   return box;
 };
@@ -188,22 +191,23 @@ const mark = (card) => {
   return null;
 };
 const rename = async (card) => {
-  const name = await askName(`Rename ${card.name}`, "Choose a known name, or write a new one. The name of another category merges both.");
+  const name = await askName(`Rename ${card.name}`, "Choose a known name, or write a new one. The name of another category merges both.", true, card.suggested);
   if (!name || name === card.name) return;
   if (state.cards.some((other) => other.name === name)) await merge(name, card.name);
   else await decide({ action: "rename", subject: card.name, value: name }, `${card.name} is now ${name}.`);
 };
 let nameAsked = null;
-const askName = (title, hint, isNeeded = true) => new Promise((resolve) => {
+const askName = (title, hint, isNeeded = true, suggested = "") => new Promise((resolve) => {
   $("#ask-title").textContent = title;
   $("#ask-hint").textContent = hint;
   const input = $("#ask-input");
-  input.value = "";
+  input.value = suggested; // selected: whatever is typed replaces it
   input.required = isNeeded;
   $("#names").replaceChildren(...state.cards.map(({ name }) => Object.assign(make("option"), { value: name })));
   nameAsked = resolve;
   $("#ask").returnValue = "";
   $("#ask").showModal();
+  input.select();
 });
 $("#ask").addEventListener("close", () => {
   if (nameAsked) nameAsked($("#ask").returnValue === "ok" ? $("#ask-input").value.trim() : null);
@@ -303,6 +307,54 @@ const showSuspects = () => {
   root.replaceChildren(box);
   return null;
 };
+const interval = (count) => `${Math.floor(count.low)} to ${Math.ceil(count.high)}`;
+const showInterval = ({ before, now, n_answers: n }) => {
+  const words = `${now.n} new ${now.n === 1 ? "category" : "categories"}, 90 % interval: ${interval(now)}.`;
+  const told = make("p", "lead", words);
+  const then = make("p", "hint", n ? `Before your ${number(n)} ${n === 1 ? "answer" : "answers"}: ${before.n}, ${interval(before)}.` : "Each answer makes the interval narrower.");
+  const bar = make("div", "span");
+  bar.setAttribute("role", "img");
+  bar.setAttribute("aria-label", words);
+  const most = Math.max(before.high, now.high, 1);
+  for (const [kind, count] of [["before", before], ["now", now]]) {
+    const part = make("span", kind);
+    part.style.left = `${(100 * count.low) / most}%`;
+    part.style.width = `${Math.max(1, (100 * (count.high - count.low)) / most)}%`;
+    bar.append(part);
+  }
+  const box = make("div", "number");
+  box.append(told, bar, then);
+  return box;
+};
+const showNumber = () => {
+  const root = $("#number-panel");
+  const all = state.number;
+  if (!all) return root.replaceChildren(make("p", "empty", "There is nothing to ask: the number was given, or nothing new was found."));
+  const key = (q) => `${q.first} ${q.second}`;
+  const open_ = all.questions.filter((q) => !skipped.number.has(key(q)));
+  const done = all.n_answers >= all.enough;
+  const title = make("h2", "", done ? "Are these two the same? You may stop here, or go on." : `Are these two the same? ${number(all.enough)} questions to be sure of the number.`);
+  if (!open_.length) return root.replaceChildren(showInterval(all), make("p", "empty", "No more pairs to judge. Apply obeys the answers."));
+  const q = open_[0];
+  const [one, other] = [state.items[q.first], state.items[q.second]];
+  const answer = (action) => decide({ action, subject: one.id, object: other.id, value: action === "different" ? "items" : "", probability: q.probability }, action === "same" ? "The same." : "Different.");
+  const same = () => answer("same"), different = () => answer("different");
+  const skip = () => next("number", key(q));
+  const sides = make("div", "sides");
+  for (const [row, item] of [[q.first, one], [q.second, other]]) {
+    const box = make("div", `middle${state.kind === "pictures" ? "" : " wide"}`);
+    box.append(still(row));
+    if (item.label !== null) box.append(make("p", "hint", item.label));
+    sides.append(box);
+  }
+  const answers = make("div", "answers");
+  answers.append(verb("The same", "S", same, "primary"), verb("Different", "D", different, "quiet"), verb("Skip", "N", skip, "quiet"), make("p", "hint", `${number(all.n_answers)} of ${number(all.enough)} answered. Pairs are drawn at random: many differ. Skip only what nobody could tell.`));
+  const box = make("article", "question");
+  box.append(title, sides, answers, showInterval(all));
+  box.keys = { s: same, d: different, n: skip };
+  root.replaceChildren(box);
+  return null;
+};
 const showHistory = () => {
   const root = $("#history-panel");
   if (!state.history.length) return root.replaceChildren(make("p", "empty", "Nothing is decided yet."));
@@ -340,7 +392,7 @@ const show = () => {
   showNotices();
   showLevels(state.levels, (k) => decide({ action: "granularity", subject: String(k) }, `${k} categories.`));
   showTrust(state.trust);
-  const n = { cards: state.cards.length, questions: state.questions.length, suspects: state.n_suspects, history: state.history.length };
+  const n = { cards: state.cards.length, questions: state.questions.length, suspects: state.n_suspects, history: state.history.length, number: state.number ? Math.max(0, state.number.enough - state.number.n_answers) : 0 };
   for (const tab of $$("[role=tab]")) {
     const isOn = tab.dataset.panel === panel;
     tab.setAttribute("aria-selected", isOn);
@@ -352,7 +404,7 @@ const show = () => {
   $("#redo").disabled = !state.can_redo;
   $("#apply").disabled = !state.n_pending || !$("#progress").hidden;
   $("#apply").textContent = state.n_pending ? `Apply ${number(state.n_pending)}` : "Apply";
-  ({ cards: showCards, questions: showQuestions, suspects: showSuspects, history: showHistory })[panel]();
+  ({ cards: showCards, questions: showQuestions, suspects: showSuspects, history: showHistory, number: showNumber })[panel]();
 };
 const choose = (name) => { panel = name; if (state) show(); };
 
@@ -498,7 +550,7 @@ document.addEventListener("keydown", (event) => {
   else if (key === "a") { if (!$("#apply").disabled) apply(); }
   else if (key === "g") openLevels();
   else if (event.key === "/") { choose("cards"); $("#find").focus(); }
-  else if ("1234".includes(event.key)) choose(PANELS[event.key - 1]);
+  else if ("12345".includes(event.key)) choose(PANELS[event.key - 1]);
   else if (panel === "cards") isDone = keysOnCards(event, key);
   else if ($(`#${panel}-panel .question`)?.keys[key]) $(`#${panel}-panel .question`).keys[key]();
   else isDone = false;

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from newfound.data.collection import Collection, check_discoverable
+from newfound.deep.pace import duration
 from newfound.errors import InputError, require
 from newfound.mixture.counting.novel_size import Sizes, parse_sizes, sizes_as_text
-from newfound.progress import Progress, no_progress
+from newfound.progress import NOTE, Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
 from newfound.result.store import write_result
 from newfound.workflows.encoding import encode_items, with_absolute_path
-from newfound.workflows.finished import finished_result
-from newfound.workflows.fitting import facts_of, fit_mixture
+from newfound.workflows.finished import NOT_REHEARSED, NOT_TRAINED, awaits, finished_result
+from newfound.workflows.fitting import (
+    Fitted,
+    can_check,
+    check_on_hidden_classes,
+    facts_of,
+    fit_mixture,
+    seconds_of_check,
+)
 from newfound.workflows.job import Job
 from newfound.workflows.rerun import command_line, train_command
 from newfound.workflows.source import (
@@ -83,7 +92,7 @@ def discover(
     rehearse : bool, default=True
         Hide some known classes and see whether they are found, to say how far the number can be
         trusted. Skipped if the number is given, with fewer than 4 known classes, and from 100,000
-        rows on.
+        rows on. The result is written to `out` before this starts, and again with what it says.
     min_confidence : float, optional
         Mark unlabelled items whose confidence is lower, from 0 to 1, in the column ``is_unsure``
         of the tables, in the report and in exports. They keep their category. By default nothing
@@ -153,16 +162,38 @@ def _discover_on_frozen_features(
         return stored
     with _run_folder(out, collection, job) as folder:
         items = encode_items(collection, encoder, folder and folder / "cache", job)
-        fitted = fit_mixture(items, job)
+        mixture = fit_mixture(items, job)
         name = items.encoder["name"] if items.collection.kind == "pictures" else None
         line = _command_line(source, job=job, labels=labels, out=out, encoder=name)
-        facts = facts_of(job, fitted, items, request, ("discover", line))
-        result = result_from(
-            items.collection, items.features, fitted.mixture, facts, encoder=items.encoder
-        )
+
+        def result_of(fitted: Fitted) -> Result:
+            facts = facts_of(job, fitted, items, request, ("discover", line))
+            known = items.collection, items.features, fitted.mixture, facts
+            return result_from(*known, encoder=items.encoder)
+
+        if can_check(mixture, items.features, job):
+            _show(result_of(Fitted(mixture, None)), folder, job)
+        y = items.collection.y
+        result = result_of(check_on_hidden_classes(mixture, items.features, y, job))
         if folder is not None:
             write_result(result, folder)
     return result
+
+
+def _show(result: Result, folder: Path | None, job: Job) -> None:
+    """Write and report the result before the rehearsal, which takes long."""
+    where = "" if folder is None else f" It is in {folder}: Ctrl-C keeps it as it is."
+    if folder is not None:
+        record = result.record
+        record = replace(record, warnings=(*record.warnings, NOT_REHEARSED))
+        write_result(replace(result, record=record), folder)
+    seconds = seconds_of_check(result.features, result.collection.y, job)
+    job.progress(
+        f"{NOTE}{result.answer}{where} Now known categories are hidden to see how far this can be "
+        f"trusted, for about {duration(seconds)}.",
+        0,
+        0,
+    )
 
 
 def _discover_by_training(
@@ -173,7 +204,7 @@ def _discover_by_training(
     job: Job,
 ) -> Result:
     """Train a network and find the categories with it."""
-    from newfound.workflows.trained_discovery import Ask, awaits_training, discover_by_training
+    from newfound.workflows.trained_discovery import Ask, discover_by_training
     from newfound.workflows.training import (
         check_pictures,
         train_and_discover,
@@ -187,7 +218,7 @@ def _discover_by_training(
     plan = plan_training(settings, encoder, job, quick=quick)
     job.sizes = parse_sizes(plan.estep.sizes)  # for the result before training
     network = encoder_of(plan.network)
-    if not awaits_training(out):
+    if not awaits(out, NOT_TRAINED):
         stored = finished_result(out, collection, training_request(plan, job), job, "discover")
         if stored is not None:
             return stored

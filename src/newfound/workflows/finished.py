@@ -1,19 +1,43 @@
-"""A finished run that is asked for again: it is not computed twice, and never replaced unasked."""
+"""A finished run that is asked for again: it is not computed twice, and never replaced unasked.
+
+Some results are written before all of the work is done, because the rest takes long. They can be
+used like any other, and say in a warning what is missing; the same command adds it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from newfound.data.collection import Collection
 from newfound.deep.settings import HARDWARE
 from newfound.errors import InputError
+from newfound.files import read_json
 from newfound.result.record import Request, RunRecord
 from newfound.result.result import Result
-from newfound.result.run_folder import check_same, is_finished
+from newfound.result.run_folder import RUN, check_same, is_finished
 from newfound.result.store import read_result
 from newfound.words import plural
 from newfound.workflows.job import Job
+
+#: Warnings of a result that is written before all of the work is done.
+NOT_TRAINED = "This is the result before training; the training has not finished."
+NOT_REHEARSED = (
+    "The rehearsal with hidden categories has not finished. Run the same command again to add it."
+)
+
+
+def is_complete(out: Path) -> bool:
+    """Whether a run folder holds a run with nothing left to do."""
+    return is_finished(out) and not awaits(out, NOT_TRAINED) and not awaits(out, NOT_REHEARSED)
+
+
+def awaits(out: Path | str | None, what: str) -> bool:
+    """Whether a run folder holds a result that was written before `what` was done."""
+    if out is None or not is_finished(Path(out)):
+        return False
+    return what in (read_json(Path(out) / RUN).get("warnings") or ())
 
 
 def finished_result(
@@ -37,7 +61,7 @@ def finished_result(
     Returns
     -------
     Result or None
-        None if there is no finished run, or if it is to be replaced.
+        None if there is no finished run, if it is to be replaced, or if its rehearsal is missing.
 
     Raises
     ------
@@ -49,6 +73,9 @@ def finished_result(
     assert job.data is not None  # `read_for` has set it
     check_same(Path(out), command=command, data=job.data)
     result = read_result(Path(out))
+    is_rehearsed = NOT_REHEARSED not in result.record.warnings
+    if not is_rehearsed:  # whoever does not want to wait for it may leave it out
+        request = replace(request, rehearse=True)
     differences = [
         *_other_settings(result.record, request, job),
         *_other_labels(result.collection, collection),
@@ -58,7 +85,7 @@ def finished_result(
             f"{out} holds a finished run with another request: {'; '.join(differences)}. Choose "
             "another folder, or pass --overwrite (in Python overwrite=True) to replace it."
         )
-    return result
+    return result if is_rehearsed else None
 
 
 def _other_settings(record: RunRecord, request: Request, job: Job) -> list[str]:

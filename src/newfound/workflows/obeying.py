@@ -63,7 +63,7 @@ def obey(old: Result, decisions: Decisions, job: Job, line: str | None) -> Resul
         mixture, number_of = revised(old.mixture, old.features, collection.y, start, is_held)
     used = {number: names[code] for code, number in enumerate(number_of) if number >= 0}
     ordered = _with_ids([used[number] for number in range(len(used))], old.record.last_id)
-    facts = _facts(old, job, line, ordered)
+    facts = facts_like(old, job, line, ordered)
     result = result_from(
         collection, old.features, mixture, facts, names=ordered, encoder=old.encoder
     )
@@ -85,7 +85,7 @@ def _with_ids(names: list[str], last_id: int) -> list[str]:
     return [new.get(name, name) for name in names]
 
 
-def _facts(old: Result, job: Job, line: str | None, names: list[str]) -> RunFacts:
+def facts_like(old: Result, job: Job, line: str | None, names: list[str]) -> RunFacts:
     """The record of the old result, with what is new. Nothing was counted or rehearsed again."""
     record = old.record
     # A number that a person gave changes with what the person merges and splits.

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 from newfound.data.collection import Collection, check_discoverable
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
-from newfound.files import read_json, write_json
+from newfound.files import write_json
 from newfound.progress import NOTE
 from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
-from newfound.result.run_folder import RUN, is_finished
+from newfound.result.run_folder import RUN
 from newfound.result.store import write_result
 from newfound.workflows.comparison import Comparison, SetAside, compare_features, set_aside
 from newfound.workflows.encoding import EncodedItems, encode_items
-from newfound.workflows.fitting import Fitted, facts_of, fit_mixture
+from newfound.workflows.finished import NOT_TRAINED
+from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, fit_mixture
 from newfound.workflows.job import Job
 from newfound.workflows.source import check_number
 from newfound.workflows.training import (
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 #: In the folder of a training: what the comparison said. It is there once all is done.
 COMPARISON = "comparison.json"
-_NOT_FINISHED = "This is the result before training; the training has not finished."
 _ADVICE = (
     "Shorter, with another --out: --quick (few epochs, stored views) or a "
     "smaller network (--encoder efficientnet-lite0). You can stop at any time (Ctrl-C): the result "
@@ -75,13 +75,6 @@ class Ask:
     settings: Settings
     rerun: tuple[str, str | None]
     quick: bool = False
-
-
-def awaits_training(out: Path | str | None) -> bool:
-    """Whether a run folder holds the result before a training that has not finished."""
-    if out is None or not is_finished(Path(out)):
-        return False
-    return _NOT_FINISHED in (read_json(Path(out) / RUN).get("warnings") or ())
 
 
 def discover_by_training(
@@ -158,7 +151,8 @@ def _before_training(collection: Collection, ask: Ask, folder: Path, job: Job) -
             f"{len(collection) - len(items.collection)} pictures could be read at first and then "
             "not any more. Check the disk, and run the same command again."
         )
-    fitted = fit_mixture(items, job)
+    mixture = fit_mixture(items, job)
+    fitted = check_on_hidden_classes(mixture, items.features, items.collection.y, job)
     request = Request(
         n_categories=job.n_categories,
         rehearse=job.rehearse,
@@ -176,7 +170,7 @@ def _show(before: Result, out: Path | str | None, job: Job) -> None:
     if out is not None:
         if not (Path(out) / RUN).exists():
             record = before.record
-            record = replace(record, warnings=(*record.warnings, _NOT_FINISHED))
+            record = replace(record, warnings=(*record.warnings, NOT_TRAINED))
             write_result(replace(before, record=record), Path(out))
         where = f" This result is in {out}: `newfound report {out}` shows it."
     job.progress(f"{NOTE}Before training: {before.answer}{where}", 0, 0)

@@ -22,14 +22,17 @@ from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.digests import CheckedFiles
 from newfound.result.edits.decisions import Obeyed, decide
+from newfound.result.edits.drawn import drawn_answers, without_drawn
 from newfound.result.edits.log import EDITS, Edit, add_edit, read_edits
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
+from newfound.workflows.answering import obey_again, recount, with_count
 from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
+from newfound.workflows.labelling import label_items
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
 from newfound.workflows.obeying import obey
 from newfound.workflows.rerun import command_line
@@ -74,7 +77,8 @@ def update(
         New items, or the run's own collection after items were added to it. By default only the
         edits are obeyed.
     labels : path, optional
-        A table of labels for `more`.
+        A table of labels for `more`. Without `more`, labels of the run's own items: a table, Label
+        Studio's JSON export, a COCO file, a FiftyOne data set, or the CSV of a label audit.
     out : path, optional
         Another run folder for the result. By default `run` itself is updated.
     granularity : int, optional
@@ -98,8 +102,6 @@ def update(
         If the data cannot be used, or if edits contradict each other. Nothing is changed then.
     """
     run, target = Path(run), Path(run if out is None else out)
-    if more is None and labels is not None:
-        raise InputError("`labels` are labels for `more`: give the items, too (MORE).")
     with contextlib.ExitStack() as locks:
         if out is None:
             locks.enter_context(reopen_run(run))
@@ -112,13 +114,21 @@ def update(
         edits = [*edits, *chosen]
         decisions = decide(old, edits, obeyed)
         decisions.check()
-        _check_work(run, more, edits, obeyed)
-        result = old
+        _check_work(run, more or labels, edits, obeyed)
+        result = counted = with_count(old, obeyed.base_count)
+        answers = drawn_answers(old, edits)
         if decisions.is_new:
-            result = obey(old, decisions, job, line)
+            # Drawn pairs move items, which must not change what the pairs say: they come last.
+            first = decide(result, without_drawn(edits), obeyed) if answers else decisions
+            result = obey(result, first, job, line)
             if _levels_in(decisions.obeyed) != _levels_in(obeyed):
-                result = _with_count_of(old, result)
-        merged = None if more is None else _merge_more(result, run, (more, labels), job)
+                result = _with_count_of(counted, result)
+        merged = None
+        if more is not None:
+            merged = _merge_more(result, run, (more, labels), job)
+        elif labels is not None:
+            merged, job.content = label_items(result, Path(labels)), result.record.content
+            check_discoverable(merged.collection)
         data = fingerprint(result.collection if merged is None else merged.collection)
         if out is not None:
             check_outside(target, result.collection if merged is None else merged.collection)
@@ -132,21 +142,30 @@ def update(
             if decisions.obeyed.effects:  # what edits say holds for the new partition as well
                 decisions = decide(result, edits, decisions.obeyed)
                 result = obey(result, decisions, job, line)
+        base = None
+        if answers or obeyed.base_count:
+            base = result.mixture.count_ if answers and result.mixture else None
+            result = recount(result, answers, job, line)
+            decisions = decide(result, edits, decisions.obeyed)
+            result = obey_again(result, decisions, job, line)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
         for edit in chosen:
             add_edit(target, replace(edit, id=""))
-        more_files = {"decisions": decisions.obeyed.as_json(), "started": start_of("update", data)}
+        more_files = {
+            "decisions": decisions.obeyed.as_json(base),
+            "started": start_of("update", data),
+        }
         write_result(result, target, changes=changes.as_dict(), **more_files)
     return result, changes
 
 
-def _check_work(run: Path, more: Source | None, edits: list[Edit], obeyed: Obeyed) -> None:
+def _check_work(run: Path, given: Source | None, edits: list[Edit], obeyed: Obeyed) -> None:
     """Refuse an update that has nothing to do, because something was forgotten."""
-    if more is None and not edits and not obeyed.effects:
+    if given is None and not edits and not obeyed.effects:
         raise InputError(
-            f"There is nothing to do: no more items were given, and {run / EDITS} has no edits. "
-            f"Give more items, or decide something with `newfound review {run}`."
+            f"There is nothing to do: no more items or labels were given, and {run / EDITS} has no "
+            f"edits. Give more items, or decide something with `newfound review {run}`."
         )
 
 

@@ -3,7 +3,13 @@ import pytest
 from scipy import sparse
 
 from newfound.mixture.counting import hiding
-from newfound.mixture.counting.neighbours import whiten_by_neighbours
+from newfound.mixture.counting.neighbours import Surroundings, nearest_rows, survey
+
+
+def around(X):
+    """The rows as they are, with their neighbours."""
+    return Surroundings(X, nearest_rows(X, min(100, len(X) - 1))[0])
+
 
 POOLED, BY_CLASS = hiding._Draws(False, 5, 3), hiding._Draws(True, 5, 3)
 
@@ -14,7 +20,7 @@ def evidence():
     truth = np.repeat(np.arange(8), 30)
     X = np.eye(8)[truth] + 0.1 * rng.normal(size=(240, 8))
     codes = np.where((truth < 6) & (rng.random(240) < 0.5), truth, -1)
-    found = hiding.gather_evidence(X, codes, by_class=False, rng=np.random.default_rng(1))
+    found = hiding.gather_evidence(around(X), codes, by_class=False, rng=np.random.default_rng(1))
     return found, codes, truth
 
 
@@ -36,7 +42,7 @@ def test_few_classes_take_turns_in_hiding(n_known):
     codes = np.repeat(np.arange(n_known), 10)
     X = np.eye(n_known)[codes] + 0.1 * rng.normal(size=(len(codes), n_known))
     codes = np.where(np.arange(len(codes)) % 2, codes, -1)
-    found = hiding.gather_evidence(X, codes, by_class=False, rng=rng)
+    found = hiding.gather_evidence(around(X), codes, by_class=False, rng=rng)
     times = np.bincount(found.hidden.own, minlength=n_known) / 5
     assert times.max() - times.min() <= 1
 
@@ -55,9 +61,8 @@ def test_the_space_does_not_know_rows_that_are_held_out_or_hidden(monkeypatch):
     truth = np.repeat(np.arange(8), 20)
     X = np.eye(8)[truth] + 0.1 * rng.normal(size=(160, 8))
     codes = np.where((truth < 6) & (rng.random(160) < 0.5), truth, -1)
-    V = whiten_by_neighbours(X, 8, rng)
-    candidates, _ = hiding.nearest_rows(V, 40)
-    for held_out, hidden, _, n_kept in hiding._run_rounds(V, candidates, codes, POOLED, rng):
+    near = survey(X, rng)
+    for held_out, hidden, _, n_kept in hiding._run_rounds(near, codes, POOLED, rng):
         assert (codes[learnt[-1]] >= 0).all()
         assert not set(codes[learnt[-1]]) & set(hidden.own)
         assert len(learnt[-1]) + len(held_out.own) == n_kept
@@ -102,7 +107,7 @@ def test_with_few_labels_of_each_class_each_part_has_one_of_every_class(n_labels
     truth = np.repeat(np.arange(6), 12)
     X = np.eye(6)[truth] + 0.1 * rng.normal(size=(72, 6))
     codes = np.where((truth < 4) & (np.arange(72) % 12 < n_labels), truth, -1)
-    found = hiding.gather_evidence(X, codes, by_class=True, rng=rng)
+    found = hiding.gather_evidence(around(X), codes, by_class=True, rng=rng)
     assert found.n_folds == min(5, n_labels)
     assert found.n_folds * found.n_repeats >= 15
     assert len(np.unique(found.held_out.row)) >= 0.9 * 4 * n_labels
@@ -120,4 +125,4 @@ def test_with_one_label_of_each_class_none_can_be_held_out():
     codes = np.where(np.arange(24) % 6 == 0, np.arange(24) // 6, -1)
     X = np.random.default_rng(0).normal(size=(24, 3))
     rng = np.random.default_rng(0)
-    assert hiding.gather_evidence(X, codes, by_class=True, rng=rng) is None
+    assert hiding.gather_evidence(around(X), codes, by_class=True, rng=rng) is None

@@ -5,6 +5,9 @@ from sklearn.datasets import load_digits
 
 from newfound import SplitMergeMixture
 from newfound.errors import InputError
+from newfound.mixture.counting import count, draws
+from newfound.mixture.counting.draws import n_rows_of_draw
+from newfound.mixture.counting.neighbours import survey
 from newfound.mixture.counting.rehearsal import Rehearsal, rehearse
 
 
@@ -82,3 +85,30 @@ def test_bad_input(digits):
         rehearse(SplitMergeMixture(), X, y, design="both")
     with pytest.raises(InputError, match="n_draws must be"):
         rehearse(SplitMergeMixture(), X, y, n_draws=0)
+
+
+def test_draws_of_a_large_collection_take_a_sample_with_enough_labels():
+    codes = np.full(50_000, -1)
+    codes[:25_000] = np.arange(25_000) % 50
+    assert n_rows_of_draw(codes) == 3_000
+    codes[:25_000] = np.arange(25_000) % 250
+    assert n_rows_of_draw(codes) == 15_000
+    assert n_rows_of_draw(np.where(np.arange(50_000) < 100, codes, -1)) == 20_000
+    assert n_rows_of_draw(codes[::50]) == 1_000
+
+
+def test_a_draw_counts_with_the_surroundings_that_were_found_once(digits, monkeypatch):
+    surveyed = []
+
+    def watch(X, *arguments):
+        surveyed.append(len(X))
+        return survey(X, *arguments)
+
+    mixture = SplitMergeMixture(random_state=0).fit(*digits)
+    for module in (draws, count):
+        monkeypatch.setattr(module, "survey", watch)
+    rehearse(mixture, *digits, n_draws=2, random_state=0)
+    assert surveyed == [len(digits[0])]
+    monkeypatch.setattr(draws, "_LEAST_ROWS", 500)
+    rehearse(mixture, *digits, n_draws=2, random_state=0)
+    assert surveyed[1:] == [500] * 4

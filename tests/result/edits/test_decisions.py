@@ -108,6 +108,11 @@ def test_what_cannot_be_obeyed_is_told_by_row(small, rows, words):
         replay(small, *rows).check()
 
 
+def test_an_item_without_links_differs_from_linked_ones(small):
+    rows = [("same", "c", "d"), ("different", "e", "c"), ("different", "c", "a")]
+    assert replay(small, *rows).problems == []
+
+
 def test_all_bad_rows_are_told_at_once(small):
     decisions = replay(small, ("confirm", "x"), ("confirm", "cat"), ("confirm", "y"))
     with pytest.raises(InputError, match=r"nothing was changed(.|\n)*Row 2(.|\n)*Row 4"):

@@ -8,24 +8,27 @@ label show how often a row of a given probability is in the right category.
 
 from __future__ import annotations
 
-import warnings
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import expit, logit
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from newfound.arrays import ArrayLike, Bools, Doubles, Floats, Ints, LabelsLike, RandomStateLike
-from newfound.errors import DiscoveryWarning
+from newfound.arrays import ArrayLike, Bools, Doubles, Ints, LabelsLike, RandomStateLike
 from newfound.labels import UNLABELLED, encode_labels
-from newfound.mixture.class_order import ClassOrder
+from newfound.mixture.counting.draws import (
+    CategoryFinder,
+    DrawRows,
+    fit_visible,
+    run_draws,
+    samples_of_rows,
+    settings_of_draw,
+)
 from newfound.mixture.counting.novel_size import Sizes, ratio_with_hidden
-from newfound.mixture.rows import content_order, row_keys
 
 #: Share of the known classes, and of the labels of the others, that are hidden in a draw. Hiding
 #: more makes the task harder than the real one, and confidences too low.
@@ -38,25 +41,14 @@ _MARGIN = 1e-6
 _PULL = 1e-3
 
 
-class ProbabilisticFinder(Protocol):
+class ProbabilisticFinder(CategoryFinder, Protocol):
     """What the calibration needs of the mixture."""
 
     sizes: Sizes | None
-    labels_: Ints
     classes_: Any
-    n_known_: int
-    n_components_: int
-
-    def fit(self, X: ArrayLike, y: LabelsLike = None) -> Any:
-        """Find the categories."""
-        ...
 
     def predict_proba(self, X: ArrayLike) -> Doubles:
         """Probability of each component."""
-        ...
-
-    def set_params(self, **params: Any) -> Any:
-        """Change settings, as scikit-learn's estimators do."""
         ...
 
 
@@ -132,25 +124,16 @@ def calibrate_confidence(
     partial = encode_labels(y, len(X))
     if partial.n_known < MIN_CLASSES:
         return None
-    keys = row_keys(X)
-    codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
-    order = content_order(keys, codes)
-    settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None, count=None)
+    settings = settings_of_draw(mixture).set_params(count=None)
     if isinstance(mixture.sizes, (int, float)):
         n_novel = mixture.n_components_ - mixture.n_known_
         ratio = ratio_with_hidden(mixture.sizes, _n_hidden(partial.n_known), n_novel)
         settings.set_params(sizes=ratio)
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
-    draws = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_check_once)(settings, X, codes, order, int(seed)) for seed in seeds
-    )
-    checked = []
-    for result in draws:
-        checked.append(result)
-        if progress is not None:
-            progress(len(checked), n_draws)
+    draw = functools.partial(_check_once, settings)
+    checked = run_draws(draw, samples_of_rows(X, partial), seeds, n_jobs, progress)
     whole = _Checked(*(np.concatenate(parts) for parts in zip(*checked, strict=True)))
-    free = mixture.labels_[codes == UNLABELLED]
+    free = mixture.labels_[partial.codes == UNLABELLED]
     return fit_map(whole.probability, whole.is_right, _weights(whole, free, mixture.n_known_))
 
 
@@ -181,26 +164,19 @@ def fit_map(probability: Doubles, is_right: Bools, weights: Doubles) -> Confiden
     return ConfidenceMap(float(np.exp(found[0])), float(found[1]), float(expit(found[2])))
 
 
-def _check_once(
-    settings: ProbabilisticFinder, X: Floats, codes: Ints, order: Ints, seed: int
-) -> _Checked:
+def _check_once(settings: ProbabilisticFinder, rows: DrawRows, seed: int) -> _Checked:
     """Hide classes and labels, fit again, and look at the rows with a hidden label."""
-    rng = np.random.default_rng(seed)
+    rng, codes = np.random.default_rng(seed), rows.codes
     hidden = _draw_classes(codes, rng)
     was_class_hidden = np.isin(codes, hidden)
-    drawn = np.empty(len(codes))
-    drawn[order] = rng.random(len(codes))
+    drawn = rng.random(len(codes))
     is_label_hidden = (codes != UNLABELLED) & (was_class_hidden | (drawn < SHARE_HIDDEN))
-    visible = np.where(is_label_hidden, UNLABELLED, codes)
-    with warnings.catch_warnings():
-        # Classes were hidden on purpose: there is nothing that a person could do about it.
-        warnings.simplefilter("ignore", DiscoveryWarning)
-        mixture = clone(settings).set_params(random_state=seed).fit(X, visible)
-    rows = order[is_label_hidden[order]]
-    labels = mixture.labels_[rows]
+    mixture = fit_visible(settings, rows, np.where(is_label_hidden, UNLABELLED, codes), seed)
+    labels = mixture.labels_[is_label_hidden]
+    own = codes[is_label_hidden]
     component = _component_of(mixture, codes, hidden)
-    probability = mixture.predict_proba(X[rows])[np.arange(len(rows)), labels]
-    return _Checked(probability, component[codes[rows]] == labels, was_class_hidden[rows])
+    probability = mixture.predict_proba(rows.X[is_label_hidden])[np.arange(len(labels)), labels]
+    return _Checked(probability, component[own] == labels, was_class_hidden[is_label_hidden])
 
 
 def _draw_classes(codes: Ints, rng: np.random.Generator) -> Ints:

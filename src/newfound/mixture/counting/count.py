@@ -38,16 +38,15 @@ from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import default_n_components
 from newfound.mixture.counting.drawing import labelled_by_class, sample_rows
-from newfound.mixture.counting.hiding import Affinities, gather_evidence
+from newfound.mixture.counting.hiding import N_ROUNDS, gather_evidence
 from newfound.mixture.counting.mass import Mass, weigh
-from newfound.mixture.counting.neighbours import whiten_by_neighbours
+from newfound.mixture.counting.neighbours import Surroundings, survey
 from newfound.mixture.counting.novel_size import Sizes, check_sizes, judge_sizes
-from newfound.mixture.counting.reach import Novelty, Reach, measure_reach
+from newfound.mixture.counting.reach import Reach, reach_of
 from newfound.mixture.rows import content_order, row_keys
 
 #: Larger collections are sampled: the label rate needs no more rows than this.
 MAX_ROWS = 20_000
-_N_DIRECTIONS = 256
 #: Quantiles by which the distribution of the odds is represented.
 _N_QUANTILES = 200
 _ONE_LABEL = (
@@ -214,17 +213,51 @@ def count_checked(
         )
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     n_labels = np.bincount(codes[is_labelled])
-    # a sample of rows has random numbers of labels, even if each class was given the same number
-    by_class = len(X) <= MAX_ROWS and labelled_by_class(n_labels)
     order = order[sample_rows(codes[order], MAX_ROWS, rng)]
-    codes = codes[order]
-    V = whiten_by_neighbours(X[order], _N_DIRECTIONS, rng)
-    evidence = gather_evidence(V, codes, by_class=by_class, rng=rng) if V.any() else None
+    near = survey(X[order], rng, len(X) / len(order))
+    found = count_among(near, codes[order], rng, sizes=sizes, level=level)
+    return _count_without_evidence(n_labels, len(X), level) if found is None else found
+
+
+def count_among(
+    near: Surroundings,
+    codes: Ints,
+    rng: np.random.Generator,
+    *,
+    sizes: Sizes,
+    level: float = 0.9,
+    n_rounds: int = N_ROUNDS,
+) -> CategoryCount | None:
+    """Count categories in rows whose surroundings are known.
+
+    Parameters
+    ----------
+    near : Surroundings
+        The rows.
+    codes : ndarray of int, shape (n,)
+        Their known classes, without gaps; -1 if unlabelled. At least two classes.
+    rng : Generator
+        Draws the hidden classes.
+    sizes, level
+        As in `count_categories`.
+    n_rounds : int, default=15
+        Least number of rounds of hiding; fewer are faster, and their count varies more.
+
+    Returns
+    -------
+    CategoryCount or None
+        None if nothing could be hidden or held out.
+    """
+    if not near.V.any():
+        return None
+    # a sample of rows has random numbers of labels, even if each class was given the same number
+    by_class = near.scale == 1 and labelled_by_class(np.bincount(codes[codes != UNLABELLED]))
+    evidence = gather_evidence(near, codes, by_class=by_class, rng=rng, n_rounds=n_rounds)
     if evidence is None:
-        return _count_without_evidence(n_labels, len(X), level)
+        return None
     mass = weigh(evidence, codes)
-    reach = _reach_of(mass, V, codes, rng) if sizes == "unknown" else None
-    return _conclude(mass, reach, sizes, level, len(X) / len(codes))
+    reach = reach_of(mass, near.V, codes, rng) if sizes == "unknown" else None
+    return _conclude(mass, reach, sizes, level, near.scale)
 
 
 def _count_without_evidence(n_labels: Ints, n_rows: int, level: float) -> CategoryCount:
@@ -247,31 +280,6 @@ def _count_without_evidence(n_labels: Ints, n_rows: int, level: float) -> Catego
         sizes_from="prior",
         alike=float("nan"),
     )
-
-
-def _reach_of(mass: Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:
-    """Measure the rows within reach, with absent classes as mere background."""
-    number = np.where(mass.present, np.cumsum(mass.present) - 1, -2)
-    shown = np.where(codes == UNLABELLED, UNLABELLED, number[codes])
-    evidence, (known, hidden, free) = mass.evidence, mass.odds.scores
-    held_out = _mean_novelty(evidence.held_out, known, len(codes))
-    covered = _mean_novelty(evidence.hidden, hidden, len(codes))
-    # unlabelled rows of a known class look novel, too, in the rounds that hide their class
-    share = 1 / evidence.n_hidings
-    novelty = Novelty(
-        as_unlabelled=_mean_novelty(evidence.unlabelled, free, len(codes)),
-        of_known=(1 - share) * held_out + share * covered,
-        as_hidden=covered,
-    )
-    odds = float(mass.quantiles(np.array(0.5)))
-    return measure_reach(V, shown, novelty, odds=odds, odds_error=mass.odds_error, rng=rng)
-
-
-def _mean_novelty(group: Affinities, scores: Doubles, n_rows: int) -> Doubles:
-    """Mean over the rounds of how novel each row looked; the mean of all for the others."""
-    times = np.bincount(group.row, minlength=n_rows)
-    sums = np.bincount(group.row, 1 - scores, minlength=n_rows)
-    return np.divide(sums, times, out=np.full(n_rows, float((1 - scores).mean())), where=times > 0)
 
 
 def _conclude(

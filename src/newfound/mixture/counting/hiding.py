@@ -16,10 +16,10 @@ from scipy import sparse
 from newfound.arrays import Bools, Floats, Ints
 from newfound.labels import UNLABELLED
 from newfound.mixture.counting.neighbours import (
+    Surroundings,
     balanced_graph,
     class_sums,
     nearest_of,
-    nearest_rows,
     whiten_by_classes,
 )
 from newfound.mixture.projection import unit_rows
@@ -29,9 +29,7 @@ _N_FOLDS = 5
 #: Groups of the known classes; each round hides one group.
 N_HIDINGS = 5
 #: Least number of rounds.
-_N_ROUNDS = 15
-#: Nearest rows of a row, found once for all rounds: to search all rows each time is too slow.
-_N_CANDIDATES = 100
+N_ROUNDS = 15
 #: Neighbours of a row in the graph of one round, chosen among the candidates.
 _N_NEIGHBOURS = 30
 #: Lengths of the walks on the graph.
@@ -75,13 +73,18 @@ class Evidence(NamedTuple):
 
 
 def gather_evidence(
-    V: Floats, codes: Ints, *, by_class: bool, rng: np.random.Generator
+    near: Surroundings,
+    codes: Ints,
+    *,
+    by_class: bool,
+    rng: np.random.Generator,
+    n_rounds: int = N_ROUNDS,
 ) -> Evidence | None:
     """Measure how near all rows are to known classes while others are hidden, round by round.
 
     Parameters
     ----------
-    V : ndarray of shape (n, q)
+    near : Surroundings
         Rows of unit length, not all of them equal.
     codes : ndarray of int, shape (n,)
         Known classes, -1 where a row is unlabelled; every class has a row.
@@ -89,6 +92,8 @@ def gather_evidence(
         Whether each class got a fixed number of labels. Otherwise labels were given at random.
     rng : Generator
         Draws the folds and the hidden classes.
+    n_rounds : int, default=15
+        Least number of rounds.
 
     Returns
     -------
@@ -100,10 +105,9 @@ def gather_evidence(
         n_folds = min(n_folds, int(np.bincount(codes[codes != UNLABELLED]).min()))
     if n_folds < 2:
         return None
-    candidates, _ = nearest_rows(V, min(_N_CANDIDATES, len(V) - 1))
-    n_repeats = -(-_N_ROUNDS // n_folds)
+    n_repeats = -(-n_rounds // n_folds)
     draws = _Draws(by_class, n_folds, n_repeats)
-    rounds = list(_run_rounds(V, candidates, codes, draws, rng))
+    rounds = list(_run_rounds(near, codes, draws, rng))
     held_out, hidden, unlabelled = (
         Affinities(*(np.concatenate(parts) for parts in zip(*(r[i] for r in rounds), strict=True)))
         for i in range(3)
@@ -124,7 +128,7 @@ class _Draws(NamedTuple):
 
 
 def _run_rounds(
-    V: Floats, candidates: Ints, codes: Ints, draws: _Draws, rng: np.random.Generator
+    near: Surroundings, codes: Ints, draws: _Draws, rng: np.random.Generator
 ) -> Iterator[tuple[Affinities, Affinities, Affinities, int]]:
     """Yield held-out, hidden and unlabelled rows and the number of kept labels, for each round."""
     labelled, free = np.flatnonzero(codes != UNLABELLED), np.flatnonzero(codes == UNLABELLED)
@@ -142,7 +146,7 @@ def _run_rounds(
         chosen = ~is_hidden & ~is_out
         if not chosen.any():
             continue
-        affinity, nearest = _affinity(V, candidates, labelled[chosen], classes[chosen])
+        affinity, nearest = _affinity(near, labelled[chosen], classes[chosen])
         held_out, covered, other = (
             Affinities(affinity[rows], codes[rows], nearest[rows], rows)
             for rows in (labelled[~is_hidden & is_out], labelled[is_hidden], free)
@@ -176,15 +180,16 @@ def _walk(graph: sparse.csr_array, references: Ints, classes: Ints, n_known: int
     return walks
 
 
-def _affinity(V: Floats, candidates: Ints, references: Ints, classes: Ints) -> tuple[Floats, Ints]:
+def _affinity(near: Surroundings, references: Ints, classes: Ints) -> tuple[Floats, Ints]:
     """Measure how near all rows are to the nearest class of the references; name that class.
 
     The space is learnt from the references alone. Held-out rows then lie in it as unlabelled
     rows of the same classes do, and rows of hidden classes as rows of novel classes do.
     """
     names, own = np.unique(classes, return_inverse=True)
-    space = whiten_by_classes(V, references, own)
-    graph = balanced_graph(*nearest_of(space, candidates, min(_N_NEIGHBOURS, candidates.shape[1])))
+    space = whiten_by_classes(near.V, references, own)
+    n_neighbours = min(_N_NEIGHBOURS, near.candidates.shape[1])
+    graph = balanced_graph(*nearest_of(space, near.candidates, n_neighbours))
     walks = _walk(graph, references, own, len(names))
     centres = unit_rows(class_sums(space, references, own)).astype(np.float32)
     # the square root makes differences between small probabilities visible

@@ -6,6 +6,7 @@ Hubs are rows that are among the nearest neighbours of very many other rows.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -22,6 +23,37 @@ from newfound.mixture.rows import row_blocks
 _N_SAMPLED = 4000
 _N_NEAREST = 10
 _SINKHORN_ROUNDS = 30
+#: Nearest rows of a row, found once for all rounds: to search all rows each time is too slow.
+_N_CANDIDATES = 100
+_N_DIRECTIONS = 256
+
+
+class Surroundings(NamedTuple):
+    """The rows in a space that treats all classes alike, and what lies around each.
+
+    No label enters, so one serves any number of counts with other labels.
+    """
+
+    V: Floats  # (n, q) rows of unit length, all 0 if the rows are equal
+    candidates: Ints  # (n, m) the most similar rows of each row
+    scale: float = 1.0  # rows of the collection for which each of these stands
+
+
+def survey(X: Floats, rng: np.random.Generator, scale: float = 1.0) -> Surroundings:
+    """Find the surroundings of rows that are sorted by content.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Features.
+    rng : Generator
+        Draws rows for `whiten_by_neighbours`.
+    scale : float, default=1.0
+        Rows of the collection for which each row stands.
+    """
+    V = whiten_by_neighbours(X, _N_DIRECTIONS, rng)
+    candidates, _ = nearest_rows(V, min(_N_CANDIDATES, len(V) - 1))
+    return Surroundings(V, candidates, scale)
 
 
 def nearest_rows(V: Floats, n_neighbours: int, chosen: Ints | None = None) -> tuple[Ints, Floats]:

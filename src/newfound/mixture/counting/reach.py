@@ -19,6 +19,8 @@ import numpy as np
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.labels import UNLABELLED
 from newfound.mixture.counting.drawing import sample_rows
+from newfound.mixture.counting.hiding import Affinities
+from newfound.mixture.counting.mass import Mass
 from newfound.mixture.rows import row_blocks
 
 #: Larger collections are sampled.
@@ -205,3 +207,40 @@ def _mean(values: Doubles, weights: Floats | Doubles) -> Doubles:
     """Weighted mean over the rows, for each split."""
     mean: Doubles = (weights * values).sum(axis=0) / weights.sum(axis=0)
     return mean
+
+
+def reach_of(mass: Mass, V: Floats, codes: Ints, rng: np.random.Generator) -> Reach | None:
+    """Measure the rows within reach, with absent classes as mere background.
+
+    Parameters
+    ----------
+    mass : Mass
+        How many rows are novel, and the evidence for it.
+    V : ndarray of shape (n, q)
+        Rows of unit length.
+    codes : ndarray of int, shape (n,)
+        Known classes, -1 where a row is unlabelled.
+    rng : Generator
+        Draws rows.
+    """
+    number = np.where(mass.present, np.cumsum(mass.present) - 1, -2)
+    shown = np.where(codes == UNLABELLED, UNLABELLED, number[codes])
+    evidence, (known, hidden, free) = mass.evidence, mass.odds.scores
+    held_out = _mean_novelty(evidence.held_out, known, len(codes))
+    covered = _mean_novelty(evidence.hidden, hidden, len(codes))
+    # unlabelled rows of a known class look novel, too, in the rounds that hide their class
+    share = 1 / evidence.n_hidings
+    novelty = Novelty(
+        as_unlabelled=_mean_novelty(evidence.unlabelled, free, len(codes)),
+        of_known=(1 - share) * held_out + share * covered,
+        as_hidden=covered,
+    )
+    odds = float(mass.quantiles(np.array(0.5)))
+    return measure_reach(V, shown, novelty, odds=odds, odds_error=mass.odds_error, rng=rng)
+
+
+def _mean_novelty(group: Affinities, scores: Doubles, n_rows: int) -> Doubles:
+    """Mean over the rounds of how novel each row looked; the mean of all for the others."""
+    times = np.bincount(group.row, minlength=n_rows)
+    sums = np.bincount(group.row, 1 - scores, minlength=n_rows)
+    return np.divide(sums, times, out=np.full(n_rows, float((1 - scores).mean())), where=times > 0)

@@ -13,48 +13,32 @@ class.
 
 from __future__ import annotations
 
-import warnings
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
-from newfound.errors import DiscoveryWarning, InputError
+from newfound.arrays import ArrayLike, Doubles, Ints, LabelsLike, RandomStateLike
+from newfound.errors import InputError
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
-from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import check_positive_int
 from newfound.mixture.counting.count import count_categories
+from newfound.mixture.counting.draws import (
+    CategoryFinder,
+    DrawRows,
+    fit_quietly,
+    fit_visible,
+    run_draws,
+    samples_of_rows,
+    settings_of_draw,
+)
 from newfound.mixture.counting.novel_size import ratio_with_hidden
-from newfound.mixture.rows import content_order, row_keys
 
 Design = Literal["labelled", "hidden"]
-
-
-class CategoryFinder(Protocol):
-    """What a rehearsal needs of the mixture: settings, a fit, and four results.
-
-    The settings are ``n_init``, ``verbose``, ``callback`` and ``random_state``, and perhaps
-    ``sizes``. This is a protocol because the mixture itself imports from this room, to count
-    categories.
-    """
-
-    labels_: Ints
-    n_known_: int
-    n_novel_: int
-    n_components_: int
-
-    def fit(self, X: ArrayLike, y: LabelsLike = None) -> Any:
-        """Find the categories."""
-        ...
-
-    def set_params(self, **params: Any) -> Any:
-        """Change settings, as scikit-learn's estimators do."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -123,10 +107,14 @@ def rehearse(
 ) -> Rehearsal:
     """Hide known classes and fit again, to see how far the number of novel ones can be trusted.
 
+    Draws take samples of a large collection: at least 3,000 rows, and so many that a known class
+    has 30 labels on average.
+
     Parameters
     ----------
     mixture : SplitMergeMixture
-        Settings to rehearse with; it is not changed, and need not be fitted.
+        Settings to rehearse with; it is not changed. If it is fitted to X and y, its count of the
+        categories is used, which saves the time for another one.
     X : array-like of shape (n, d)
         Features.
     y : array-like of shape (n,)
@@ -153,28 +141,22 @@ def rehearse(
         raise InputError(f"design must be 'hidden' or 'labelled'; got {design!r}.")
     X = np.asarray(X)
     partial = _encode(y, len(X))
-    # a fixed seed: the label rate describes the data, and must not differ between rehearsals
     sizes = getattr(mixture, "sizes", None)
     ratio = sizes if isinstance(sizes, (int, float)) else None
-    count = count_categories(X, partial.codes, sizes=ratio or "alike", random_state=0)
-    codes = ClassOrder.of(partial, row_keys(X)).number_by_content(partial.codes)
+    count = getattr(mixture, "count_", None)
+    if count is None:
+        # a fixed seed: the label rate describes the data, and must not differ between rehearsals
+        count = count_categories(X, partial.codes, sizes=ratio or "alike", random_state=0)
     rate = 1.0 if np.isnan(count.label_rate) else count.label_rate  # NaN: nobody can know it
     seeds = check_random_state(random_state).randint(2**31, size=n_draws)
-    rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
-    # one start per draw: the draws themselves show how much chance matters
-    settings = clone(mixture).set_params(n_init=1, verbose=0, callback=None)
+    settings = settings_of_draw(mixture)
     if ratio is not None:
         n_novel = count.n_novel if design == "hidden" else 0.0
         ratio = ratio_with_hidden(ratio, partial.n_known // 2, n_novel)
         settings.set_params(sizes=ratio)
-    draws = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(rehearse_once)(settings, X, codes, rate, int(seed)) for seed in seeds
-    )
-    results = []
-    for result in draws:
-        results.append(result)
-        if progress is not None:
-            progress(len(results), n_draws)
+    rehearse_once = _rehearse_all_rows if design == "hidden" else _rehearse_labelled_rows
+    draw = functools.partial(rehearse_once, settings, rate)
+    results = run_draws(draw, samples_of_rows(X, partial), seeds, n_jobs, progress)
     n_hidden, n_components = zip(*results, strict=True)
     return Rehearsal(design, np.array(n_hidden), np.array(n_components))
 
@@ -190,15 +172,6 @@ def _encode(y: LabelsLike, n_rows: int) -> PartialLabels:
     return partial
 
 
-def _fit(settings: CategoryFinder, X: Floats, y: Ints, seed: int) -> CategoryFinder:
-    """Fit a copy of the mixture without the warning that few classes are known."""
-    with warnings.catch_warnings():
-        # classes were hidden on purpose, so the user cannot do anything about it
-        warnings.simplefilter("ignore", DiscoveryWarning)
-        fitted: CategoryFinder = clone(settings).set_params(random_state=seed).fit(X, y)
-        return fitted
-
-
 def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
     """Draw half of the known classes, which are numbered by content."""
     n_known = int(codes.max()) + 1
@@ -206,7 +179,7 @@ def _draw_hidden(codes: Ints, rng: np.random.Generator) -> Ints:
 
 
 def _rehearse_all_rows(
-    settings: CategoryFinder, X: Floats, codes: Ints, rate: float, seed: int
+    settings: CategoryFinder, rate: float, rows: DrawRows, seed: int
 ) -> tuple[int, float]:
     """Hide classes among all rows; return their number and that of their components.
 
@@ -214,10 +187,9 @@ def _rehearse_all_rows(
     hidden classes, so that h / (rate n) of the component belongs to hidden classes.
     """
     rng = np.random.default_rng(seed)
-    hidden = _draw_hidden(codes, rng)
-    was_hidden = np.isin(codes, hidden)
-    y = np.where(was_hidden, UNLABELLED, codes)
-    mixture = _fit(settings, X, y, seed)
+    hidden = _draw_hidden(rows.codes, rng)
+    was_hidden = np.isin(rows.codes, hidden)
+    mixture = fit_visible(settings, rows, np.where(was_hidden, UNLABELLED, rows.codes), seed)
     sizes = np.bincount(mixture.labels_, minlength=mixture.n_components_)
     n_hidden_rows = np.bincount(mixture.labels_[was_hidden], minlength=mixture.n_components_)
     novel = slice(mixture.n_known_, None)
@@ -225,7 +197,7 @@ def _rehearse_all_rows(
 
 
 def _rehearse_labelled_rows(
-    settings: CategoryFinder, X: Floats, codes: Ints, rate: float, seed: int
+    settings: CategoryFinder, rate: float, rows: DrawRows, seed: int
 ) -> tuple[int, float]:
     """Hide classes among the labelled rows; return their number and that of their components.
 
@@ -233,10 +205,10 @@ def _rehearse_labelled_rows(
     as hard as the real one.
     """
     rng = np.random.default_rng(seed)
-    labelled = np.flatnonzero(codes != UNLABELLED)
-    labelled = labelled[content_order(row_keys(X[labelled]), codes[labelled])]
+    is_labelled = rows.codes != UNLABELLED
+    X, codes = rows.X[is_labelled], rows.codes[is_labelled]
     hidden = _draw_hidden(codes, rng)
-    is_kept = ~np.isin(codes[labelled], hidden) & (rng.random(len(labelled)) < rate)
-    y = np.where(is_kept, codes[labelled], UNLABELLED)
-    mixture = _fit(settings, X[labelled], y, seed)
+    is_kept = ~np.isin(codes, hidden) & (rng.random(len(codes)) < rate)
+    seeded = clone(settings).set_params(random_state=seed)
+    mixture = fit_quietly(seeded, X, np.where(is_kept, codes, UNLABELLED))
     return len(hidden), float(mixture.n_novel_)

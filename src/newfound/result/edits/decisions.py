@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from newfound.errors import InputError
 from newfound.files import read_json
+from newfound.mixture.counting.count import CategoryCount
 from newfound.result.edits.log import EDITS, Edit, active_edits
 from newfound.result.edits.resolve import RowError, effect_of
 from newfound.result.edits.state import Effect, State
@@ -37,10 +38,13 @@ class Obeyed:
         What each edit meant, by its content.
     unedited : dict of list
         Item → its category and its label without any edit, and the label that edits gave it.
+    base_count : CategoryCount or None
+        The count without answers about drawn pairs; None if there were none.
     """
 
     effects: dict[str, Effect] = field(default_factory=dict)
     unedited: dict[str, list[str | None]] = field(default_factory=dict)
+    base_count: CategoryCount | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Obeyed:
@@ -51,17 +55,20 @@ class Obeyed:
         content = read_json(path)
         try:
             effects = {key: Effect(**value) for key, value in content["effects"].items()}
-            return cls(effects, dict(content["unedited"]))
+            count = content.get("count")
+            base = None if count is None else CategoryCount.from_plain(count)
+            return cls(effects, dict(content["unedited"]), base)
         except (KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path} is damaged ({error!r}). Delete it: the edits are then read as if they "
                 "were new."
             ) from error
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+    def as_json(self, base_count: CategoryCount | None = None) -> dict[str, Any]:
+        """Plain values, with the count without answers."""
         effects = {key: effect.as_json() for key, effect in self.effects.items()}
-        return {"effects": effects, "unedited": self.unedited}
+        count = None if base_count is None else base_count.as_plain()
+        return {"effects": effects, "unedited": self.unedited, "count": count}
 
 
 @dataclass(frozen=True)
@@ -234,7 +241,7 @@ def _contradictions(state: State) -> list[tuple[int, str]]:
             problems.append((max(row, max(others)), _both_ways(shared, row, max(others))))
     groups = linked_groups(state)
     for row, first, second in state.apart:
-        if len(first) == len(second) == 1 and groups.get(first[0], 0) == groups.get(second[0], 1):
+        if len(first) == len(second) == 1 and groups.get(first[0], -1) == groups.get(second[0], -2):
             words = f"{first[0]!r} and {second[0]!r} are different, but other rows link them"
             problems.append((row, f"{words} as the same. Keep one of the two"))
     for row, one, other in state.together:

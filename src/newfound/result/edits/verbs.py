@@ -103,9 +103,23 @@ class Editable:
         """Put items into another category, where they stay."""
         return self._add(Edit("move", _lines(items), category, note=note))
 
-    def different(self, first: str, second: str, *, items: bool = False, note: str = "") -> str:
-        """Say that two categories, or two items, are never one; `items` if names are ambiguous."""
-        return self._add(Edit("different", first, second, "items" if items else "", note=note))
+    def different(
+        self,
+        first: str,
+        second: str,
+        *,
+        items: bool = False,
+        probability: float | None = None,
+        note: str = "",
+    ) -> str:
+        """Say that two categories, or two items, are never one; `items` if names are ambiguous.
+
+        `probability` is that with which a sampler drew the pair of items, if it did.
+        """
+        drawn = "" if probability is None else repr(float(probability))
+        return self._add(
+            Edit("different", first, second, "items" if items else "", probability=drawn, note=note)
+        )
 
     def same(
         self, first: str, second: str, *, probability: float | None = None, note: str = ""
