@@ -33,7 +33,7 @@ N = 200
 GREY = "pixels-8x8-grey"
 COMMANDS = [
     *["count", "train", "pretrain", "discover", "embed", "predict", "update", "report", "export"],
-    *["review", "demo"],
+    *["trust", "review", "demo"],
 ]
 #: A network that is trained in a second.
 SMALL = [
