@@ -152,8 +152,8 @@ def _check_work(run: Path, given: Source | None, edits: list[Edit], obeyed: Obey
     """Refuse an update that has nothing to do, because something was forgotten."""
     if given is None and not edits and not obeyed.effects:
         raise InputError(
-            f"There is nothing to do: no more items or labels were given, and {run / EDITS} has no edits. "
-            f"Give more items, or decide something with `newfound review {run}`."
+            f"There is nothing to do: no more items or labels were given, and {run / EDITS} "
+            f"has no edits. Give more items, or decide something with `newfound review {run}`."
         )
 
 
