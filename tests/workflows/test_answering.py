@@ -41,7 +41,7 @@ def judge(run, n, *, drawn=True):
 
 def test_drawn_answers_correct_the_number_and_undoing_them_takes_it_back(run):
     assert run.n_novel == 1
-    judge(run, 24)
+    judge(run, 60)
     result, _ = update(run.folder)
     assert result.n_novel == 2
     low, high = result.record.n_novel_interval

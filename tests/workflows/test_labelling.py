@@ -62,7 +62,7 @@ def test_problems_are_told_by_their_place(run, tmp_path):
     file = write_tasks(tmp_path / "l.json", [("nobody", "owl"), (one, "owl"), (one, "hawk")])
     with pytest.raises(InputError) as error:
         update(run.folder, labels=file)
-    assert "Task 1: 'nobody' is no item of the run" in str(error.value)
+    assert "Task 1: 'nobody' is no item of the run. Add it with MORE" in str(error.value)
     assert "Task 3: it gets 'hawk', but task 2 gives it 'owl'" in str(error.value)
     assert read_result(run.folder).record == run.record
 

@@ -261,8 +261,6 @@ def test_labels_that_follow_from_decisions_are_not_audited(run):
 def test_nothing_to_do_is_told(run):
     with pytest.raises(InputError, match="nothing to do"):
         update(run.folder)
-    with pytest.raises(InputError, match="labels for `more`"):
-        update(run.folder, labels="labels.csv")
 
 
 def test_a_result_in_no_folder_takes_no_edits(run):

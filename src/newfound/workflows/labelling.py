@@ -51,7 +51,7 @@ def label_items(result: Result, path: Path) -> MergedItems:
                 is_news = note.by_person or label != result.names[result.assigned.labels[row]]
                 y[row] = label if is_news else y[row]
         if problem:
-            problems.append(f"{note.where}: {problem}.".capitalize())
+            problems.append(f"{note.where[:1].upper()}{note.where[1:]}: {problem}.")
     if problems:
         n_more = len(problems) - _MOST_PROBLEMS
         more = [f"And {plural(n_more, 'more problem')}."] if n_more > 0 else []

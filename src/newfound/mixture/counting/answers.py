@@ -53,8 +53,9 @@ _GAMMAS = np.array([1.0, 0.85, 0.7, 0.55])
 _NODES = ndtri((np.arange(9) + 0.5) / 9)
 #: How far f may differ between known and novel categories, in the logarithm of the rank.
 _STRETCH = 0.15
-#: How much wider the count's error is where it is wrong, in log(1 + K^n).
-_WIDER = 0.7
+#: How probable it is that the count is plainly wrong, and how much wider its error is then, in
+#: log(1 + K^n). With a larger share the first answers would widen the interval.
+_OUTSIDE, _WIDER = 0.02, 0.7
 #: No answer is certain.
 _SLIP = 0.02
 _GOLDEN = (np.sqrt(5) - 1) / 2
@@ -262,9 +263,8 @@ def _prior(count: CategoryCount, log_k: Doubles) -> Doubles:
     narrow = max(float(high - low) / (2 * float(ndtri(0.5 + count.level / 2))), 0.02)
     gap = np.log1p(np.exp(log_k)) - np.log1p(count.n_novel)
     wide = narrow + _WIDER
-    outside = 1 - count.level
     densities = [np.exp(-0.5 * (gap / error) ** 2) / error for error in (narrow, wide)]
-    return (1 - outside) * densities[0] + outside * densities[1]
+    return (1 - _OUTSIDE) * densities[0] + _OUTSIDE * densities[1]
 
 
 def _log_likelihood(answers: Sequence[Answer], partition: Partition, purity: Doubles) -> Doubles:

@@ -9,13 +9,15 @@ evidence is that of `measure_reach`.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from newfound.arrays import Doubles
 from newfound.errors import InputError
-from newfound.mixture.counting.reach import Reach
+
+if TYPE_CHECKING:  # settings read this module, and help must be quick
+    from newfound.mixture.counting.reach import Reach
 
 #: What is known about sizes: nothing, that they are alike, or the ratio novel : known of the means.
 Sizes = Literal["unknown", "alike"] | float
