@@ -786,6 +786,7 @@ WORK = {
     "embed": ("newfound.workflows.embed.embed", ["pictures"]),
     "predict": ("newfound.workflows.predict.predict", ["run", "more"]),
     "update": ("newfound.workflows.update.update", ["run", "more"]),
+    "trust": ("newfound.workflows.trust.check_trust", ["run"]),
     "report": ("newfound.result.store.read_result", ["run"]),
     "review": ("newfound.review.server.review", ["run"]),
     "export": ("newfound.result.store.read_result", ["run", "--to", "csv", "--out", "a.csv"]),
