@@ -12,6 +12,7 @@ import torch
 from sklearn.decomposition import PCA
 from typer.testing import CliRunner
 
+from newfound.array_files import write_array
 from newfound.bench.case import Case, weights_id
 from newfound.bench.commands import app
 from newfound.bench.datasets import load_dataset
@@ -98,8 +99,7 @@ def write_run(runs, record, features, labels):
     if record.case.method == "kmeans":  # which keeps what it clusters
         settings = replace(runs, weights=None).settings("digits", record.case)
         split = make_split(load_dataset("digits", Path("nowhere")))
-        with whole_file(start_file("digits", split, settings, runs.work)) as file:
-            np.save(file, features)
+        write_array(start_file("digits", split, settings, runs.work), features)
 
 
 @pytest.fixture
@@ -230,7 +230,7 @@ def test_start_is_what_runs_kept_else_computed_and_kept(runs, digits):
     assert first.shape == (1797, 96)
     (kept,) = set(runs.work.glob("start-digits-*.npy")) - before
     np.testing.assert_array_equal(np.load(kept, allow_pickle=False), first)
-    np.save(kept, first + 1)
+    write_array(kept, first + 1)
     np.testing.assert_array_equal(data.start(other), first + 1)
 
 
