@@ -79,6 +79,7 @@ def test_the_files_of_a_run(finished):
         "categories.csv",
         "categories.parquet",
         "digests.json",
+        "levels.json",
         "model",
         "pictures",
         "run.json",

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
 #: Names of the two checkpoints in a run folder: the latest one, and that of the best epoch.
 LAST, BEST = "last.safetensors", "best.safetensors"
-#: Key of the JSON text in the header.
+#: Key of the text in the header: a digest and JSON. One key, since safetensors writes several in
+#: any order, and the same content shall be the same bytes.
 _HEADER = "newfound"
-#: Key of the digest beside it.
-_DIGEST = "digest"
 
 
 def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -54,7 +53,7 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any
     # clones: safetensors refuses two names for one storage, and views of a larger one
     plain = {name: value.detach().cpu().clone().contiguous() for name, value in tensors.items()}
     text = json.dumps(state)
-    write_atomically(path, save(plain, metadata={_HEADER: text, _DIGEST: _digest_of(text, plain)}))
+    write_atomically(path, save(plain, metadata={_HEADER: f"{_digest_of(text, plain)} {text}"}))
 
 
 def _digest_of(text: str, tensors: dict[str, Tensor]) -> str:
@@ -87,10 +86,12 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if _HEADER not in metadata:
             raise InputError(f"{path} was not written by newfound. Choose another run folder.")
-        # Checkpoints of 0.1.0 have no digest and no other word either.
-        if len(metadata) > 1 and metadata.get(_DIGEST) != _digest_of(metadata[_HEADER], tensors):
-            raise ValueError("its content is not what was written")
-        return tensors, parse_json(metadata[_HEADER])
+        text = metadata[_HEADER]
+        if not text.startswith("{"):  # checkpoints of 0.1.0 have no digest
+            digest, _, text = text.partition(" ")
+            if digest != _digest_of(text, tensors):
+                raise ValueError("its content is not what was written")
+        return tensors, parse_json(text)
 
 
 def as_checkpoint(path: Path) -> AbstractContextManager[None]:

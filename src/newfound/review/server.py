@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import webbrowser
@@ -75,14 +76,14 @@ def review(run: Path | str, *, port: int = 0, open_browser: bool = True) -> None
         Open the address in a browser; it is printed in any case.
     """
     server = ReviewServer(run, port)
-    try:
+    # The usual way to stop it, before which uvicorn may or may not have stopped by itself.
+    with contextlib.suppress(KeyboardInterrupt):
         print(f"Review of {run}: {server.address}", flush=True)
         print("Every decision is saved at once. Stop with Ctrl-C.", flush=True)
         if open_browser:
             threading.Timer(0.5, webbrowser.open, [server.address]).start()
         server.serve()
-    except KeyboardInterrupt:  # the usual way to stop it
-        print(f"Stopped. To obey what you decided: newfound update {run}", flush=True)
+    print(f"Stopped. To obey what you decided: newfound update {run}", flush=True)
 
 
 def _listen(port: int) -> socket.socket:
