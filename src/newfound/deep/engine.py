@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any
 
@@ -50,12 +51,20 @@ def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
         precision=precision,
     )
     fabric.launch()
+    if several:
+        atexit.register(_leave_processes)
     if batch_size % fabric.world_size:
         raise InputError(
             f"A batch of {batch_size} images does not divide among {fabric.world_size} processes; "
             "change n_labelled_per_batch or n_unlabelled_per_batch."
         )
     return fabric
+
+
+def _leave_processes() -> None:
+    """Close what connects the processes; else threads of gloo may abort a process at its end."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _processes_here() -> int:
