@@ -1,9 +1,12 @@
 """Runs that the tests of the workflows share."""
 
+import shutil
+
 import numpy as np
 import pytest
-from samples import Digits
+from samples import Blobs, Digits
 
+from newfound.result.store import read_result
 from newfound.workflows.discover import discover
 
 GREY = "pixels-8x8-grey"
@@ -52,6 +55,20 @@ def marked(digits_file, tmp_path_factory):
     """A run on features in which items of little confidence are marked, with its folder."""
     out = tmp_path_factory.mktemp("marked") / "run"
     return discover(digits_file, rehearse=False, min_confidence=0.9, out=out), out
+
+
+@pytest.fixture(scope="session")
+def blobs(tmp_path_factory):
+    """A run on eight of nine categories; two of the eight are new."""
+    out = tmp_path_factory.mktemp("blobs") / "run"
+    discover(Blobs.without(8), out=out, rehearse=False)
+    return out
+
+
+@pytest.fixture
+def run(blobs, tmp_path):
+    """A copy of it, which a test may change."""
+    return read_result(shutil.copytree(blobs, tmp_path / "run"))
 
 
 @pytest.fixture

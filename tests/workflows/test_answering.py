@@ -1,7 +1,5 @@
 """Judged pairs change the number of categories, if the sampler drew them."""
 
-import shutil
-
 import numpy as np
 import pytest
 from samples import Blobs
@@ -9,7 +7,6 @@ from samples import Blobs
 from newfound.mixture.counting.answers import draw_questions
 from newfound.result.edits.drawn import drawn_answers, partition_of
 from newfound.result.edits.log import EDITS, read_edits
-from newfound.result.store import read_result
 from newfound.workflows.discover import discover
 from newfound.workflows.update import update
 
@@ -20,11 +17,6 @@ def blobs(tmp_path_factory):
     out = tmp_path_factory.mktemp("blobs") / "run"
     discover(Blobs.without(8), out=out, rehearse=False, sizes=2.0)
     return out
-
-
-@pytest.fixture
-def run(blobs, tmp_path):
-    return read_result(shutil.copytree(blobs, tmp_path / "run"))
 
 
 def truth(result, row):

@@ -1,10 +1,9 @@
 """Labels that were given elsewhere come home."""
 
 import json
-import shutil
 
 import pytest
-from samples import Blobs, Digits
+from samples import Digits
 
 from newfound.errors import InputError
 from newfound.result.export import export
@@ -12,18 +11,6 @@ from newfound.result.store import read_result
 from newfound.workflows.discover import discover
 from newfound.workflows.labelling import label_items
 from newfound.workflows.update import update
-
-
-@pytest.fixture(scope="module")
-def blobs(tmp_path_factory):
-    out = tmp_path_factory.mktemp("blobs") / "run"
-    discover(Blobs.without(8), out=out, rehearse=False)
-    return out
-
-
-@pytest.fixture
-def run(blobs, tmp_path):
-    return read_result(shutil.copytree(blobs, tmp_path / "run"))
 
 
 def write_tasks(path, labels):

@@ -21,20 +21,6 @@ from newfound.workflows.update import update
 ODD = '<img src=x onerror="alert(1)">, a; "b"\nand so on'
 
 
-@pytest.fixture(scope="module")
-def blobs(tmp_path_factory):
-    """A run on eight of nine categories; two of the eight are new."""
-    out = tmp_path_factory.mktemp("blobs") / "run"
-    discover(Blobs.without(8), out=out, rehearse=False)
-    return out
-
-
-@pytest.fixture
-def run(blobs, tmp_path):
-    """A copy of the run, which a test may change."""
-    return read_result(shutil.copytree(blobs, tmp_path / "run"))
-
-
 def members(result, category):
     return set(result.table["id"][result.table["category"] == category])
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from newfound._version import __version__
+from newfound.cli import options
 from newfound.cli.answers import (
     print_answer,
     print_count,
@@ -21,31 +22,7 @@ from newfound.cli.answers import (
     write_page_if_possible,
 )
 from newfound.cli.options import (
-    Browser,
     Commands,
-    Device,
-    Encoder,
-    Granularity,
-    Items,
-    Labels,
-    Link,
-    MinConfidence,
-    More,
-    MoreLabels,
-    MoreOrNone,
-    NCategories,
-    NextRun,
-    Out,
-    Overwrite,
-    Pictures,
-    Port,
-    Quick,
-    Redo,
-    Rehearse,
-    Run,
-    Seed,
-    Sizes,
-    Train,
     chosen_settings,
     clear_errors,
     noted_warnings,
@@ -96,8 +73,8 @@ def count(
         Path | None,
         typer.Option(help="Table with the column label, and id or one row for each item."),
     ] = None,
-    sizes: Sizes = "unknown",
-    seed: Seed = 0,
+    sizes: options.Sizes = "unknown",
+    seed: options.Seed = 0,
 ) -> None:
     """Estimate how many new categories there are, without clustering."""
     from newfound.mixture.counting.count import count_categories
@@ -120,13 +97,13 @@ def count(
 @with_settings(Settings())
 def train(
     context: typer.Context,
-    pictures: Pictures,
+    pictures: options.Pictures,
     *,
-    labels: Labels = None,
-    out: Out = Path("run"),
+    labels: options.Labels = None,
+    out: options.Out = Path("run"),
     paper: Annotated[bool, typer.Option("--paper", help="Follow the paper to the letter.")] = False,
-    min_confidence: MinConfidence = None,
-    overwrite: Redo = False,
+    min_confidence: options.MinConfidence = None,
+    overwrite: options.Redo = False,
     **settings: Any,
 ) -> None:
     """Train a network and find the categories of pictures together (the paper's Algorithm 1)."""
@@ -152,7 +129,9 @@ def train(
 
 @app.command()
 @with_settings(Settings.pretraining())
-def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: Any) -> None:
+def pretrain(
+    pictures: options.Pictures, *, out: options.Out = Path("pretrained"), **settings: Any
+) -> None:
     """Learn features from pictures alone, without labels and without pretrained weights."""
     from newfound.workflows.pretrain import pretrain
 
@@ -165,19 +144,19 @@ def pretrain(pictures: Pictures, *, out: Out = Path("pretrained"), **settings: A
 
 @app.command()
 def discover(
-    source: Items,
-    labels: Labels = None,
-    out: Out = Path("run"),
-    encoder: Encoder = "auto",
-    n_categories: NCategories = None,
-    sizes: Sizes = "unknown",
-    train: Train = False,
-    quick: Quick = False,
-    rehearse: Rehearse = True,
-    min_confidence: MinConfidence = None,
-    seed: Seed = 0,
-    device: Device = None,
-    overwrite: Redo = False,
+    source: options.Items,
+    labels: options.Labels = None,
+    out: options.Out = Path("run"),
+    encoder: options.Encoder = "auto",
+    n_categories: options.NCategories = None,
+    sizes: options.Sizes = "unknown",
+    train: options.Train = False,
+    quick: options.Quick = False,
+    rehearse: options.Rehearse = True,
+    min_confidence: options.MinConfidence = None,
+    seed: options.Seed = 0,
+    device: options.Device = None,
+    overwrite: options.Redo = False,
 ) -> None:
     """Find the categories that the labels don't have yet. This is the main job."""
     from newfound.workflows.discover import discover
@@ -210,14 +189,14 @@ def discover(
 
 @app.command()
 def embed(
-    pictures: Pictures,
+    pictures: options.Pictures,
     out: Annotated[
         Path, typer.Option(help="The .npz file to write, with the arrays X, y and ids.")
     ] = Path("features.npz"),
-    labels: Labels = None,
-    encoder: Encoder = "auto",
-    device: Device = None,
-    overwrite: Overwrite = False,
+    labels: options.Labels = None,
+    encoder: options.Encoder = "auto",
+    device: options.Device = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Encode pictures and stop there: features for `count`, `discover` or your own code."""
     from newfound.workflows.embed import embed, skipped_file
@@ -237,11 +216,11 @@ def embed(
 
 @app.command()
 def predict(
-    run: Run,
-    more: More,
+    run: options.Run,
+    more: options.More,
     out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
-    min_confidence: MinConfidence = None,
-    overwrite: Overwrite = False,
+    min_confidence: options.MinConfidence = None,
+    overwrite: options.Overwrite = False,
 ) -> None:
     """Put more items into the categories of a run, which stay as they are."""
     from newfound.data.collection import Skipped
@@ -265,12 +244,12 @@ def predict(
 
 @app.command()
 def update(
-    run: Run,
-    more: MoreOrNone = None,
-    labels: MoreLabels = None,
-    out: NextRun = None,
-    granularity: Granularity = None,
-    min_confidence: MinConfidence = None,
+    run: options.Run,
+    more: options.MoreOrNone = None,
+    labels: options.MoreLabels = None,
+    out: options.NextRun = None,
+    granularity: options.Granularity = None,
+    min_confidence: options.MinConfidence = None,
 ) -> None:
     """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
     from newfound.report.changes import write_changes
@@ -296,7 +275,7 @@ def update(
 
 
 @app.command()
-def trust(run: Run) -> None:
+def trust(run: options.Run) -> None:
     """Measure how far to believe a run: solid, shaky or don't, with the numbers behind it."""
     from newfound.result.store import read_result
     from newfound.workflows.trust import check_trust
@@ -310,7 +289,7 @@ def trust(run: Run) -> None:
 
 
 @app.command()
-def review(run: Run, browser: Browser = True, port: Port = 0) -> None:
+def review(run: options.Run, browser: options.Browser = True, port: options.Port = 0) -> None:
     """Decide on the categories of a run, on a page in your browser; update obeys it."""
     from newfound.review.server import review
 
@@ -319,7 +298,7 @@ def review(run: Run, browser: Browser = True, port: Port = 0) -> None:
 
 
 @app.command()
-def report(run: Run) -> None:
+def report(run: options.Run) -> None:
     """Write the report of a run again."""
     from newfound.result.store import read_result
 
@@ -330,7 +309,7 @@ def report(run: Run) -> None:
 
 @app.command()
 def export(
-    run: Run,
+    run: options.Run,
     to: Annotated[str, typer.Option(help="csv, parquet, folders, fiftyone, label-studio or coco.")],
     out: Annotated[
         Path,
@@ -339,7 +318,7 @@ def export(
             "for label-studio."
         ),
     ],
-    link: Link = False,
+    link: options.Link = False,
 ) -> None:
     """Write the result of a run in the format of another tool."""
     from newfound.result.export import export
@@ -356,7 +335,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the pictures and the run.")] = Path(
         "runs/demo"
     ),
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     epochs: Annotated[int, typer.Option(help="Number of epochs of training.")] = 80,
 ) -> None:
     """Find the digits that nobody labelled: 1,797 pictures, 5 of 10 classes known."""

@@ -79,8 +79,8 @@ def discover(
         What you know about the sizes of novel categories: nothing, that they are as large as known
         ones on average ("alike"), or the ratio of the mean sizes, novel : known (0.5 if they are
         half as large). To say it makes the interval of their number narrower; to say it wrongly
-        makes the number wrong. None is like "unknown", and the borders between categories take no
-        account of sizes.
+        makes the number wrong. None counts as "alike" does, and the borders between categories
+        take no account of sizes.
     train : bool, default=False
         Train the network and find the categories together (the paper's Algorithm 1). Pictures only.
         The result before training is found and written first, and it is kept if training does not

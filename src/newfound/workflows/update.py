@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -21,20 +20,17 @@ from newfound.mixture.extension import extended
 from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.digests import CheckedFiles
-from newfound.result.edits.decisions import Obeyed, decide
-from newfound.result.edits.drawn import drawn_answers, without_drawn
-from newfound.result.edits.log import EDITS, Edit, add_edit, read_edits
+from newfound.result.edits.log import EDITS, add_edit
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
-from newfound.workflows.answering import obey_again, recount, with_count
+from newfound.workflows.edit_plan import EditPlan
 from newfound.workflows.encoding import EncodedItems, encode_like
 from newfound.workflows.fitting import Fitted, check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
 from newfound.workflows.labelling import label_items
 from newfound.workflows.merging import MergedItems, merge_items, start_partition
-from newfound.workflows.obeying import obey
 from newfound.workflows.rerun import command_line
 from newfound.workflows.source import (
     Source,
@@ -109,101 +105,57 @@ def update(
         job = _job_like(old, min_confidence, progress)
         asked = {"labels": labels, "out": out, "granularity": granularity}
         line = _command_line(run, more, **asked, min_confidence=job.min_confidence)
-        edits, obeyed = read_edits(run), Obeyed.read(run)
-        chosen = _chosen_level(granularity, old, edits, more)
-        edits = [*edits, *chosen]
-        decisions = decide(old, edits, obeyed)
-        decisions.check()
-        _check_work(run, more or labels, edits, obeyed)
-        result = counted = with_count(old, obeyed.base_count)
-        answers = drawn_answers(old, edits)
-        if decisions.is_new:
-            # Drawn pairs move items, which must not change what the pairs say: they come last.
-            first = decide(result, without_drawn(edits), obeyed) if answers else decisions
-            result = obey(result, first, job, line)
-            if _levels_in(decisions.obeyed) != _levels_in(obeyed):
-                result = _with_count_of(counted, result)
-        merged = None
-        if more is not None:
-            merged = _merge_more(result, run, (more, labels), job)
-        elif labels is not None:
-            merged, job.content = label_items(result, Path(labels)), result.record.content
-            check_discoverable(merged.collection)
-        data = fingerprint(result.collection if merged is None else merged.collection)
+        if granularity is not None and more is not None:
+            raise InputError(
+                "`granularity` chooses a level of the run as it is. Add the items first, then "
+                "choose."
+            )
+        plan = EditPlan.read(run, old, granularity)
+        _check_work(run, more or labels, plan)
+        result = plan.obey_now(old, job, line)
+        merged = _merge_given(result, run, more, labels, job)
+        collection = result.collection if merged is None else merged.collection
+        data = fingerprint(collection)
         if out is not None:
-            check_outside(target, result.collection if merged is None else merged.collection)
+            check_outside(target, collection)
             locks.enter_context(open_run(target, command="update", data=data))
             _copy_edits(run, target)
         done = old if out is None else read_result(target) if is_finished(target) else None
-        if merged is not None and not decisions.is_new and _is_done(done, merged, job):
-            return done, _stored_changes(target)
         if merged is not None:
+            if not plan.decisions.is_new and _is_done(done, merged, job):
+                return done, _stored_changes(target)
             result = _updated_result(result, merged, job, line)
-            if decisions.obeyed.effects:  # what edits say holds for the new partition as well
-                decisions = decide(result, edits, decisions.obeyed)
-                result = obey(result, decisions, job, line)
-        base = None
-        if answers or obeyed.base_count:
-            base = result.mixture.count_ if answers and result.mixture else None
-            result = recount(result, answers, job, line)
-            decisions = decide(result, edits, decisions.obeyed)
-            result = obey_again(result, decisions, job, line)
+        result, obeyed = plan.obey_later(result, job, line, has_changed=merged is not None)
         changes = compare(old.table, result.table)
         _copy_network(old, run, target)
-        for edit in chosen:
+        for edit in plan.level:
             add_edit(target, replace(edit, id=""))
-        more_files = {
-            "decisions": decisions.obeyed.as_json(base),
-            "started": start_of("update", data),
-        }
+        more_files = {"decisions": obeyed, "started": start_of("update", data)}
         write_result(result, target, changes=changes.as_dict(), **more_files)
     return result, changes
 
 
-def _check_work(run: Path, given: Source | None, edits: list[Edit], obeyed: Obeyed) -> None:
+def _check_work(run: Path, given: Source | None, plan: EditPlan) -> None:
     """Refuse an update that has nothing to do, because something was forgotten."""
-    if given is None and not edits and not obeyed.effects:
+    if given is None and not plan.edits and not plan.obeyed.effects:
         raise InputError(
             f"There is nothing to do: no more items or labels were given, and {run / EDITS} has no "
             f"edits. Give more items, or decide something with `newfound review {run}`."
         )
 
 
-def _chosen_level(k: int | None, old: Result, edits: list[Edit], more: Source | None) -> list[Edit]:
-    """The row of the level that is asked for, which is written when everything else is done."""
-    if k is None:
-        return []
+def _merge_given(
+    old: Result, run: Path, more: Source | None, labels: Path | str | None, job: Job
+) -> MergedItems | None:
+    """Join more items, or labels of the old ones, with the old result; None if none are given."""
     if more is not None:
-        raise InputError(
-            "`granularity` chooses a level of the run as it is. Add the items first, then choose."
-        )
-    if k == len(old.names):
-        raise InputError(f"The run has {k} categories already.")
-    row = max((edit.row for edit in edits), default=1) + 1
-    return [Edit("granularity", str(k), id="the level", row=row)]
-
-
-def _levels_in(obeyed: Obeyed) -> list[str]:
-    return [key for key in obeyed.effects if key.startswith("granularity\x1f")]
-
-
-def _with_count_of(old: Result, result: Result) -> Result:
-    """A result on another level: what was counted, and the tree, stay as they were."""
-    assert old.mixture is not None  # `obey` has refused a run without a model
-    assert result.mixture is not None
-    mixture = copy.copy(result.mixture)
-    mixture.count_, mixture.n_novel_interval_ = old.mixture.count_, old.mixture.n_novel_interval_
-    record = replace(result.record, n_novel_interval=old.record.n_novel_interval)
-    return replace(result, mixture=mixture, record=record, stored_levels=old.levels)
-
-
-def _merge_more(
-    old: Result, run: Path, more: tuple[Source, Path | str | None], job: Job
-) -> MergedItems:
-    """Read and encode more items, and join them with the old ones."""
-    collection = read_and_warn(job, *more)
-    job.content = content_fingerprint(collection)
-    merged = merge_items(old, encode_like(old, run, collection, job))
+        collection = read_and_warn(job, more, labels)
+        job.content = content_fingerprint(collection)
+        merged = merge_items(old, encode_like(old, run, collection, job))
+    elif labels is not None:
+        merged, job.content = label_items(old, Path(labels)), old.record.content
+    else:
+        return None
     check_discoverable(merged.collection)
     return merged
 
