@@ -169,13 +169,13 @@ def step_sentence(step: tuple[str, str, Join] | None, n_known: int) -> str:
     if step is None:
         return "Nothing is split further."
     first, second, join = step
+    split = f"One step finer, {first} is divided into {first} and {second}."
     if join.apart is None or join.nearer is None:
-        return f"{first} and {second} are one here and two on the next finer level."
+        return split
     halves, classes = round(join.apart * n_known), round(join.nearer * n_known)
     return (
-        f"{first} and {second} are one here and two on the next finer level. They are farther "
-        f"apart than the halves of {halves} of {n_known} known categories, and nearer to each "
-        f"other than {classes} of {n_known} known categories are to their nearest."
+        f"{split} The two differ more than the halves of {halves} of {n_known} known categories "
+        f"do, and less than {classes} of {n_known} known categories differ from their nearest."
     )
 
 
