@@ -20,7 +20,7 @@ MODULES = {
 ROOMS = [
     *["_version", "words", "progress", "errors", "arrays", "labels", "files", "limits"],
     *["array_files", "own_folder", "metrics"],
-    *["mixture", "data", "deep", "encode", "result", "workflows", "report", "review"],
+    *["scale", "mixture", "data", "deep", "encode", "result", "workflows", "report", "review"],
     *["cli", "bench"],
     "__main__",
 ]
@@ -31,8 +31,20 @@ HOMES = {
     "torch": {"deep", "bench"},
     "torchvision": {"deep"},
     "timm": {"deep"},
+    "dask": {"scale"},
+    "distributed": {"scale"},
 }
-HEAVY = ["torch", "torchvision", "timm", "pandas", "typer", "rich", "matplotlib"]
+HEAVY = [
+    "torch",
+    "torchvision",
+    "timm",
+    "dask",
+    "distributed",
+    "pandas",
+    "typer",
+    "rich",
+    "matplotlib",
+]
 
 
 def imports_of(tree, module, *, run_on_import=False):

@@ -133,7 +133,7 @@ def test_a_given_k_needs_no_advice_about_the_count(digits):
 
 
 def test_labels_are_encoded_and_rows_hashed_once(digits, fitted, monkeypatch):
-    from newfound.mixture import estimator, lloyd, projection
+    from newfound.mixture import estimator, lloyd, projection, sampling
     from newfound.mixture.counting import count
 
     calls = []
@@ -145,7 +145,7 @@ def test_labels_are_encoded_and_rows_hashed_once(digits, fitted, monkeypatch):
 
         return watch
 
-    for module in (estimator, lloyd, projection, count):
+    for module in (estimator, sampling, lloyd, projection, count):
         for name in {"encode_labels", "row_keys"} & set(vars(module)):
             monkeypatch.setattr(module, name, watched(name, getattr(module, name)))
     X, _, y = digits

@@ -6,6 +6,7 @@ fitted mixture says about rows.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -36,7 +37,9 @@ from newfound.mixture.prior import NIWPrior
 from newfound.mixture.projection import Projection, enough_to_whiten
 from newfound.mixture.refill import give_up_smallest
 from newfound.mixture.rows import SortedRows, content_order, row_keys
+from newfound.mixture.sampling import RowSample, rows_and_sample
 from newfound.mixture.search import Assignment, FinishedStart, Pass, SearchSettings, search
+from newfound.mixture.settling import settle_components
 from newfound.mixture.sizes import LEAST_CLASSES
 from newfound.mixture.split_merge import number_components
 from newfound.mixture.target import (
@@ -45,6 +48,7 @@ from newfound.mixture.target import (
     warn_if_missed,
     warn_if_not_kept,
 )
+from newfound.scale.rows import Rows, as_rows
 
 
 class SplitMergeMixture(
@@ -202,8 +206,9 @@ class SplitMergeMixture(
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Features, labelled and unlabelled rows together.
+        X : array-like of shape (n, d), Dask array or rows from `newfound.scale`
+            Features, labelled and unlabelled rows together. From 65,536 rows on, categories are
+            searched in a sample, and then settle among all rows (deviation D29).
         y : array-like of shape (n,), optional
             Partial labels; -1, None, NaN or an empty text where a row is unlabelled. Without
             any label the mixture works unsupervised, with a warning.
@@ -214,7 +219,9 @@ class SplitMergeMixture(
             This estimator.
         """
         random_state = check_random_state(self.random_state)
-        rows, n_novel_rows = self._prepare(X, y, random_state)
+        self._check_settings()
+        every, sample = self._rows_and_sample(X, y, random_state)
+        rows, n_novel_rows = self._prepare(sample, random_state)
         asked = self.n_components, self.n_components_init
         n_start = resolve_start(*asked, self.count_, rows.n_known, len(rows.V))
         pinned = PinnedRows.of(rows.V, rows.codes, rows.n_known, order=np.arange(len(rows.V)))
@@ -225,7 +232,10 @@ class SplitMergeMixture(
             # k-means leaves clusters empty if too few rows are distinct
             labels = number_components(labels, rows.n_known)[labels]
             starts.append(self._search(rows, labels, random_state))
-        return self._finish(rows, starts, n_novel_rows)
+        self._finish(rows, starts, n_novel_rows)
+        if every is not None:
+            self._settle(every, rows)
+        return self
 
     def refit(self, X: ArrayLike, y: LabelsLike, labels: ArrayLike) -> SplitMergeMixture:
         """Find the categories from a given partition instead of a k-means start.
@@ -247,7 +257,10 @@ class SplitMergeMixture(
             This estimator.
         """
         random_state = check_random_state(self.random_state)
-        rows, n_novel_rows = self._prepare(X, y, random_state)
+        self._check_settings()
+        X = check_rows(self, X, ensure_min_samples=2)
+        sample = RowSample.of_all(X, encode_labels(y, len(X)))
+        rows, n_novel_rows = self._prepare(sample, random_state)
         start = np.asarray(labels)
         if start.shape != (len(rows.V),) or start.dtype.kind not in "iu" or start.min() < 0:
             raise InputError(
@@ -263,29 +276,48 @@ class SplitMergeMixture(
             start = give_up_smallest(rows.V, rows.codes, start, rows.n_known, k)
         return self._finish(rows, [self._search(rows, start, random_state)], n_novel_rows)
 
-    def _prepare(
+    def _rows_and_sample(
         self, X: ArrayLike, y: LabelsLike, random_state: np.random.RandomState
+    ) -> tuple[Rows | None, RowSample]:
+        """All rows, if they come in blocks, and the rows to search in."""
+        check = functools.partial(check_rows, self, ensure_min_samples=2)
+        if self.acceptance == "calibrated" and self.assign == "nearest":
+            k = self.n_components or 0
+            every, sample = rows_and_sample(X, y, random_state, check, n_categories=k)
+            self.n_features_in_ = sample.X.shape[1]
+            return every, sample
+        if as_rows(X) is not None:
+            raise InputError(
+                f"acceptance={self.acceptance!r} with assign={self.assign!r} looks at all rows at "
+                "once. Pass an array in memory, or use 'calibrated' with 'nearest'."
+            )
+        X = check(X)
+        return None, RowSample.of_all(X, encode_labels(y, len(X)))
+
+    def _prepare(
+        self, sample: RowSample, random_state: np.random.RandomState
     ) -> tuple[SortedRows, float]:
-        """Check the settings and the data, count the categories and novel rows, project the rows.
+        """Count the categories and novel rows, and project the rows.
 
         Labels are encoded and rows hashed here only; the steps below take the results.
         """
-        self._check_settings()
-        X = check_rows(self, X, ensure_min_samples=2)
-        partial, keys = encode_labels(y, len(X)), row_keys(X)
+        X, partial = sample.X, sample.partial
+        keys = row_keys(X)
         classes = ClassOrder.of(partial, keys)
         codes = classes.number_by_content(partial.codes)
         order = content_order(keys, codes)
+        counted = sample.rows_to_count(codes, order)
         self.count_ = count_for_moves(
             X,
             codes,
-            order,
+            counted,
             is_needed=self.acceptance == "calibrated" and self.n_components is None,
             given=self.count,
             sizes=self.sizes or "alike",
             random_state=random_state,
+            n_rows=sample.n_rows,
         )
-        n_novel_rows = self._count_novel_rows(X, codes, order)
+        n_novel_rows = self._count_novel_rows(X, codes, counted)
         self.n_novel_interval_ = None if self.count_ is None else self.count_.interval
         whiten = self.whiten
         if whiten is None:
@@ -358,6 +390,21 @@ class SplitMergeMixture(
         warn_if_missed(self.count_, self.n_novel_)
         warn_if_not_kept(self._given_k(rows), self.n_components_, rows.V[rows.free])
         return self
+
+    def _settle(self, every: Rows, rows: SortedRows) -> None:
+        """Let the components of the sample settle among all rows, and describe them anew."""
+        if len(rows.V) == len(every):  # there was no need for a sample
+            self.labels_ = every.as_vector(self.labels_)
+            return
+        known = self.prototypes_, self.offsets_
+        settled = settle_components(every, rows, self.projection_.space, *known)
+        self.labels_, self.stability_ = settled.labels, self.stability_[settled.order]
+        self.n_components_ = self._n_features_out = len(settled.order)
+        self.n_novel_ = self.n_components_ - rows.n_known
+        parameters = mixture_parameters(settled.stats, self.prior_)
+        self.means_, self.covariances_, self.weights_ = parameters
+        self.prototypes_, self.offsets_ = settled.prototypes, settled.offsets
+        self._spherical_variance = settled.spherical_variance
 
     def _given_k(self, rows: SortedRows) -> int | None:
         """K if it was given; two known classes never share a component."""

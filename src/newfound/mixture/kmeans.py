@@ -5,6 +5,7 @@ The iterations are in `lloyd`, the first centres in `seeding`.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +29,11 @@ from newfound.mixture.clustering import (
 )
 from newfound.mixture.lloyd import Partition, PinnedRows, run_lloyd
 from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
+from newfound.mixture.sampling import RowSample, rows_and_sample
 from newfound.mixture.seeding import distances_to_free, seed_centres
+from newfound.mixture.settling import as_arguments, label_rows, predict_rows, settle
 from newfound.mixture.split_merge import number_components
+from newfound.scale.rows import Rows, as_rows
 
 #: Iterations and tolerance when another estimator runs k-means: the defaults of
 #: `SemiSupervisedKMeans`.
@@ -122,8 +126,9 @@ class SemiSupervisedKMeans(
 
         Parameters
         ----------
-        X : array-like of shape (n, d)
-            Rows to cluster; float32 stays float32.
+        X : array-like of shape (n, d), Dask array or rows from `newfound.scale`
+            Rows to cluster; float32 stays float32. From 65,536 rows on, the first centres are
+            found in a sample, and then settle among all rows (deviation D29).
         y : array-like of shape (n,), optional
             Partial labels; -1, None, NaN or an empty text where a row is unlabelled.
         sample_weight : array-like of shape (n,), optional
@@ -136,14 +141,14 @@ class SemiSupervisedKMeans(
         """
         for name in ("n_clusters", "n_init", "max_iter"):
             check_positive_int(name, getattr(self, name))
-        X = check_rows(self, X)
+        random_state = check_random_state(self.random_state)
+        every, sample = self._rows_and_sample(X, y, sample_weight, random_state)
+        X, partial = sample.X, sample.partial
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
-        partial = encode_labels(y, len(X))
         n_clusters = self._resolve_n_clusters(len(X), partial.n_known)
         order = ClassOrder.of(partial, row_keys(X), weights)
         codes = order.number_by_content(partial.codes)
         pinned = PinnedRows.of(X, codes, partial.n_known, weights=weights)
-        random_state = check_random_state(self.random_state)
         threshold = self.tol * pinned.mean_variance
         squared_to = distances_to_free(pinned)
 
@@ -167,11 +172,53 @@ class SemiSupervisedKMeans(
         self.n_novel_ = len(centres) - partial.n_known
         if len(centres) < n_clusters:
             self._warn_of_equal_rows(X[pinned.free])
+        if every is not None:
+            self._settle(every, len(X))
         return self
 
+    def _rows_and_sample(
+        self,
+        X: ArrayLike,
+        y: LabelsLike,
+        sample_weight: ArrayLike | None,
+        random_state: np.random.RandomState,
+    ) -> tuple[Rows | None, RowSample]:
+        """All rows, if they come in blocks, and the rows in which to find the first centres."""
+        if sample_weight is None:
+            check = functools.partial(check_rows, self)
+            k = self.n_clusters
+            every, sample = rows_and_sample(X, y, random_state, check, n_categories=k)
+            self.n_features_in_ = sample.X.shape[1]
+            return every, sample
+        if as_rows(X) is not None:
+            raise InputError("sample_weight needs an array in memory. Leave the weights out.")
+        X = check_rows(self, X)
+        return None, RowSample.of_all(X, encode_labels(y, len(X)))
+
+    def _settle(self, every: Rows, n_searched: int) -> None:
+        """Run Lloyd's iterations over all rows, from the centres of the sample."""
+        if n_searched == len(every):  # there was no need for a sample
+            self.labels_ = every.as_vector(self.labels_)
+            return
+        offsets = np.zeros(self.n_components_)
+        found, sums = settle(every, None, self.cluster_centers_, offsets, pinned=False)
+        found = found.astype(self.cluster_centers_.dtype)
+        self.labels_ = every.vector(
+            label_rows, *as_arguments(None), found, offsets, True, step="Labelling rows"
+        )
+        self.cluster_centers_ = self.prototypes_ = found
+        self.inertia_ = float(sums.squared.sum())
+
     def predict(self, X: ArrayLike) -> Ints:
-        """Cluster whose centre is nearest, for each row of X; labels are not used."""
-        return nearest_centre(self._check_rows(X), self.cluster_centers_)[0]
+        """Cluster whose centre is nearest, for each row of X; labels are not used.
+
+        X may be a Dask array or rows from `newfound.scale`.
+        """
+        rows = as_rows(X)
+        if rows is None:
+            return nearest_centre(self._check_rows(X), self.cluster_centers_)[0]
+        check_is_fitted(self)
+        return predict_rows(rows, None, self.cluster_centers_, np.zeros(self.n_components_))
 
     def transform(self, X: ArrayLike) -> Floats:
         """Distances of the rows of X to the centres, shape (n, n_components_)."""

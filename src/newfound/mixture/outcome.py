@@ -107,7 +107,7 @@ def conclude(
     if assign == "nearest":
         labels, stability = _settle(rows, labels, stability, n_components)
     labels, prototypes, offsets = _adjust_to_sizes(rows, labels, sizes, n_novel_rows)
-    variance = _fit_variance(rows, prototypes, offsets)
+    variance = fit_variance(rows, prototypes, offsets)
     number_of, order = number_by_size(labels, rows.classes.by_content, rows.keys)
     labels = number_of[labels]
     prototypes, offsets = prototypes[order], offsets[order]
@@ -255,7 +255,7 @@ def number_by_size(labels: Ints, known: Ints, keys: Keys) -> tuple[Ints, Ints]:
     return number_of, order
 
 
-def _fit_variance(rows: SortedRows, prototypes: Doubles, offsets: Doubles) -> float:
+def fit_variance(rows: SortedRows, prototypes: Doubles, offsets: Doubles) -> float:
     """Fit the one variance that makes the probabilities of `predict_proba` honest."""
     centres = prototypes.astype(rows.V.dtype)
     mean_square = nearest_centre(rows.V, centres, offsets)[1].mean()

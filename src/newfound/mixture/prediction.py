@@ -14,7 +14,9 @@ from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike
 from newfound.mixture.assignment import log_joint
 from newfound.mixture.clustering import check_rows
 from newfound.mixture.projection import Projection
-from newfound.mixture.rows import nearest_centre, row_blocks, row_keys, squared_distances
+from newfound.mixture.rows import row_blocks, row_keys, squared_distances
+from newfound.mixture.settling import nearest_prototype, predict_rows
+from newfound.scale.rows import as_rows
 
 #: Bytes of one array (rows, K) of intermediate results.
 _CHUNK_BYTES = 2**25
@@ -33,10 +35,18 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
     _spherical_variance: float
 
     def predict(self, X: ArrayLike) -> Ints:
-        """Component of each row of X, the argmax of `predict_proba`; labels are not used."""
+        """Component of each row of X, the argmax of `predict_proba`; labels are not used.
+
+        X may be a Dask array or rows from `newfound.scale`; with a Dask client, the result is a
+        Dask array.
+        """
         if self.assign == "soft":
             return self.predict_proba(X).argmax(axis=1)
-        return self.nearest_prototype(X)
+        rows = as_rows(X)
+        if rows is None:
+            return self.nearest_prototype(X)
+        check_is_fitted(self)
+        return predict_rows(rows, self.projection_.space, self.prototypes_, self.offsets_)
 
     def predict_proba(self, X: ArrayLike) -> Doubles:
         """Probability of each component for each row of X, shape (n, K).
@@ -92,10 +102,7 @@ class MixturePredictionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin):
 
         This is how the paper assigns rows; its offsets are 0.
         """
-        V = self._project(X)
-        order = self._by_content()
-        centres = self.prototypes_[order].astype(V.dtype)
-        return order[nearest_centre(V, centres, self.offsets_[order])[0]]
+        return nearest_prototype(self._project(X), self.prototypes_, self.offsets_)[0]
 
     def transform(self, X: ArrayLike) -> Floats:
         """Distances of the rows to the prototypes in the projected space, shape (n, K).

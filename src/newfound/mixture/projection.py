@@ -20,25 +20,16 @@ from newfound.labels import UNLABELLED, encode_labels
 from newfound.mixture.clustering import check_positive_int, check_rows
 from newfound.mixture.eigen import eigh
 from newfound.mixture.rows import content_order, row_keys
+from newfound.mixture.space import BLOCK_ROWS as _BLOCK_ROWS
+from newfound.mixture.space import ROUNDING as ROUNDING  # many rooms import both from here
+from newfound.mixture.space import Space, coordinates, project_in_order
+from newfound.mixture.space import unit_rows as unit_rows
 
 #: Up to this many columns the basis is exact, from the (d, d) covariance; above it is randomised,
 #: because that matrix would be too large.
 EXACT_COLUMNS = 2048
-_BLOCK_ROWS = 4096
-#: A unit-length row that is closer to the mean than this differs from it by rounding only.
-ROUNDING = 1e-12
 #: Fewer known classes than this say too little about the directions in which classes vary.
 _CLASSES_TO_WHITEN = 10
-
-
-def unit_rows(X: Floats) -> Floats:
-    """Scale each row to length 1; a row of zeros stays as it is."""
-    largest = np.abs(X).max(axis=1, keepdims=True)
-    # divided by the largest entry first, so that no square over- or underflows
-    scaled = X / np.where(largest > 0, largest, 1)
-    norms = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
-    scaled /= np.where(norms > 0, norms, 1)
-    return scaled
 
 
 class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -150,15 +141,12 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform_in_order(self, X: Floats, order: Ints) -> Floats:
         """Project the rows ``X[order]``, which were already checked, block by block."""
-        projected = np.empty((len(order), self.n_directions_), dtype=X.dtype)
-        for start in range(0, len(order), _BLOCK_ROWS):
-            block = self._project(X[order[start : start + _BLOCK_ROWS]])
-            # scaling to unit length would blow rounding errors up to random directions
-            block[np.abs(block).max(axis=1) < ROUNDING] = 0
-            if self.whitening_ is not None:
-                block = block @ self.whitening_
-            projected[start : start + _BLOCK_ROWS] = unit_rows(block)
-        return projected
+        return project_in_order(X, order, self.space)
+
+    @property
+    def space(self) -> Space:
+        """All that the projection of a row needs; small enough to travel."""
+        return Space(self.mean_, self.components_, self.whitening_)
 
     @property
     def directions(self) -> Doubles:
@@ -175,8 +163,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _project(self, X: Floats) -> Floats:
         """Coordinates of unit-length rows along the directions, in float64."""
-        coordinates: Floats = (unit_rows(X.astype(np.float64)) - self.mean_) @ self.components_.T
-        return coordinates
+        return coordinates(X, Space(self.mean_, self.components_, None))
 
     def _fit_whitening(self, X: Floats, codes: Ints | None, order: Ints) -> Floats:
         """Inverse square root of the labelled classes' pooled within-class covariance."""

@@ -45,6 +45,7 @@ def count_for_moves(
     given: CategoryCount | None,
     sizes: Sizes,
     random_state: np.random.RandomState,
+    n_rows: int | None = None,
 ) -> CategoryCount | None:
     """Count the categories if the moves need it; warn if too few classes are known.
 
@@ -64,6 +65,8 @@ def count_for_moves(
         What is known about the sizes of novel categories.
     random_state : RandomState
         Draws the hidden classes.
+    n_rows : int, optional
+        Number of rows for which those of `order` stand; by default that of X.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def count_for_moves(
         warnings.warn(_FEW_CLASSES.format(n_known), DiscoveryWarning, stacklevel=4)
     if given is not None:
         return given
-    return count_checked(X, codes, order, sizes=sizes, random_state=random_state)
+    return count_checked(X, codes, order, n_rows=n_rows, sizes=sizes, random_state=random_state)
 
 
 def resolve_start(

@@ -25,6 +25,7 @@ novel classes lie in the feature space in the same way.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -34,7 +35,7 @@ from sklearn.utils import check_array, check_random_state
 
 from newfound.arrays import ArrayLike, Doubles, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
-from newfound.labels import UNLABELLED, encode_labels
+from newfound.labels import UNLABELLED
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import default_n_components
 from newfound.mixture.counting.drawing import labelled_by_class, sample_rows
@@ -44,6 +45,7 @@ from newfound.mixture.counting.neighbours import Surroundings, survey
 from newfound.mixture.counting.novel_size import Sizes, check_sizes, judge_sizes
 from newfound.mixture.counting.reach import Reach, reach_of
 from newfound.mixture.rows import content_order, row_keys
+from newfound.mixture.sampling import rows_and_sample
 
 #: Larger collections are sampled: the label rate needs no more rows than this.
 MAX_ROWS = 20_000
@@ -140,7 +142,7 @@ def count_categories(
 
     Parameters
     ----------
-    X : array-like of shape (n, d)
+    X : array-like of shape (n, d), Dask array or rows from `newfound.scale`
         Features, labelled and unlabelled rows together.
     y : array-like of shape (n,)
         Partial labels of at least two known classes; -1, None, NaN or an empty text where a
@@ -168,11 +170,14 @@ def count_categories(
     if not 0 < level < 1:
         raise InputError(f"level must lie between 0 and 1; got {level!r}.")
     check_sizes(sizes)
-    X = check_array(X, dtype=[np.float64, np.float32], ensure_min_samples=2)
-    partial, keys = encode_labels(y, len(X)), row_keys(X)
+    random_state = check_random_state(random_state)
+    check = functools.partial(check_array, dtype=[np.float64, np.float32], ensure_min_samples=2)
+    _, sample = rows_and_sample(X, y, random_state, check)
+    X, partial, keys = sample.X, sample.partial, row_keys(sample.X)
     codes = ClassOrder.of(partial, keys).number_by_content(partial.codes)
-    order = content_order(keys, codes)
-    return count_checked(X, codes, order, level=level, sizes=sizes, random_state=random_state)
+    order = sample.rows_to_count(codes, content_order(keys, codes))
+    options: dict[str, Any] = {"level": level, "sizes": sizes, "random_state": random_state}
+    return count_checked(X, codes, order, n_rows=sample.n_rows, **options)
 
 
 def count_checked(
@@ -180,6 +185,7 @@ def count_checked(
     codes: Ints,
     order: Ints,
     *,
+    n_rows: int | None = None,
     level: float = 0.9,
     sizes: Sizes = "unknown",
     random_state: RandomStateLike = None,
@@ -194,6 +200,8 @@ def count_checked(
         Known class of each row without gaps, numbered by `ClassOrder`; -1 if unlabelled.
     order : ndarray of int, shape (n,)
         The rows sorted by `content_order`.
+    n_rows : int, optional
+        Number of rows for which those of `order` stand; by default that of X.
     level, sizes, random_state
         As in `count_categories`.
 
@@ -214,7 +222,8 @@ def count_checked(
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     n_labels = np.bincount(codes[is_labelled])
     order = order[sample_rows(codes[order], MAX_ROWS, rng)]
-    near = survey(X[order], rng, len(X) / len(order))
+    n_rows = len(X) if n_rows is None else n_rows
+    near = survey(X[order], rng, n_rows / len(order))
     found = count_among(near, codes[order], rng, sizes=sizes, level=level)
     return _count_without_evidence(n_labels, len(X), level) if found is None else found
 

@@ -1,0 +1,108 @@
+"""Labels of all rows as Parquet parts, written where they are computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from newfound.errors import InputError, require
+from newfound.files import whole_file
+from newfound.progress import StepProgress, no_progress
+from newfound.scale.arrays import is_dask
+from newfound.scale.workers import active_client
+
+#: Rows of a part of a vector that is in memory.
+_PART_ROWS = 2**20
+
+
+def write_labels(
+    labels: Any,
+    folder: Path | str,
+    *,
+    names: npt.NDArray[Any] | None = None,
+    progress: StepProgress = no_progress,
+) -> list[Path]:
+    """Write one label for each row to the parts of a Parquet data set.
+
+    A Dask array is not gathered: each chunk is computed and written by a worker, which must see
+    the folder under the same path.
+
+    Parameters
+    ----------
+    labels : ndarray or Dask array of int, shape (n,)
+        ``labels_`` of an estimator, or what `predict` returned.
+    folder : path
+        Where the files ``part-00000.parquet`` … go. They have the columns ``row``, the number of
+        the row, ``label``, and ``category``, its name, if there are names.
+    names : ndarray of shape (K,), optional
+        ``category_names_`` of the estimator.
+    progress : callable, optional
+        Called with the number of parts that are written, and of all.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    folder = Path(folder).absolute()
+    if folder.is_dir() and any(folder.glob("part-*.parquet")):
+        raise InputError(f"{folder} holds parts already. Remove them, or give another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = None if names is None else np.array([str(name) for name in names])
+    if is_dask(labels):
+        return _write_chunks(labels, folder, texts, progress)
+    starts = range(0, len(labels), _PART_ROWS)
+    paths = []
+    for index, start in enumerate(starts):
+        paths.append(_path(folder, index))
+        write_part(labels[start : start + _PART_ROWS], start, paths[-1], texts)
+        progress(len(paths), len(starts))
+    return paths
+
+
+def _path(folder: Path, index: int) -> Path:
+    return folder / f"part-{index:05d}.parquet"
+
+
+def _write_chunks(
+    labels: Any, folder: Path, names: npt.NDArray[Any] | None, progress: StepProgress
+) -> list[Path]:
+    """Write the chunks of a Dask array where they are computed."""
+    delayed = require("dask", "scale").delayed
+    starts = np.cumsum([0, *labels.chunks[0]])
+    paths = [_path(folder, index) for index in range(len(starts) - 1)]
+    chunks = labels.to_delayed().ravel()
+    tasks = [
+        delayed(write_part, pure=False)(chunk, int(start), path, names)
+        for chunk, start, path in zip(chunks, starts, paths, strict=False)
+    ]
+    client = active_client()
+    if client is None:
+        for done, task in enumerate(tasks, start=1):
+            task.compute(scheduler="synchronous")
+            progress(done, len(tasks))
+        return paths
+    futures = client.compute(tasks)
+    for done, future in enumerate(require("distributed", "scale").as_completed(futures), start=1):
+        future.result()
+        progress(done, len(tasks))
+    return paths
+
+
+def write_part(
+    labels: npt.NDArray[Any], start: int, path: Path, names: npt.NDArray[Any] | None
+) -> None:
+    """Write the labels of consecutive rows, the first of which has the number `start`."""
+    arrow = require("pyarrow", "scale")
+    columns = {
+        "row": np.arange(start, start + len(labels)),
+        "label": np.asarray(labels, dtype=np.int32),
+    }
+    if names is not None:
+        codes = arrow.array(columns["label"])
+        columns["category"] = arrow.DictionaryArray.from_arrays(codes, arrow.array(names.tolist()))
+    with whole_file(path) as file:
+        require("pyarrow.parquet", "scale").write_table(arrow.table(columns), file)

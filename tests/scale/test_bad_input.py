@@ -1,0 +1,145 @@
+"""Clear messages about data that cannot be used: which file, which rows, what to do."""
+
+import re
+
+import dask.array as da
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from newfound import SemiSupervisedKMeans, scale
+from newfound.errors import InputError
+from newfound.labels import encode_labels
+from newfound.scale.rows import held_rows
+
+
+def cluster(rows, y=None):
+    return SemiSupervisedKMeans(12, max_iter=2, random_state=0).fit(rows, y)
+
+
+def says(*texts):
+    return ".*".join(re.escape(text) for text in texts)
+
+
+def test_nan_names_the_file_and_the_rows(collection, write_parts):
+    X = collection.X.copy()
+    X[2600, 3], X[2611, 0] = np.nan, np.inf
+    folder = write_parts(collection._replace(X=X))
+    rows = scale.from_parquet(folder)
+    expected = says("NaN or infinity in 2 rows", f"row 100 of {folder / 'p1.parquet'}, row 111 of")
+    with pytest.raises(InputError, match=expected):
+        cluster(rows)
+
+
+def test_nan_in_an_array_names_the_row(collection):
+    X = collection.X.copy()
+    X[4321] = np.nan
+    for given in (X, da.from_array(X, 1000)):
+        with pytest.raises(InputError, match=says("NaN or infinity in 1 row", "row 4321")):
+            cluster(given)
+
+
+def test_an_overflow_of_float16_is_explained(collection):
+    X = collection.X.copy()
+    X[17] = 1e6
+    with np.errstate(over="ignore"):
+        half = X.astype(np.float16)
+    with pytest.raises(InputError, match=says("row 17", "65,504 become inf in float16")):
+        cluster(half)
+
+
+def test_large_finite_numbers_are_no_error(collection):
+    X = collection.X.copy()
+    X[:5] = 3e38  # their sum overflows
+    np.testing.assert_array_equal(held_rows(X, encode_labels(None, 6000)).read_all()[0], X)
+
+
+def test_a_truncated_part_is_named(collection, write_parts):
+    folder = write_parts(collection)
+    broken = folder / "p1.parquet"
+    broken.write_bytes(broken.read_bytes()[:1000])
+    with pytest.raises(InputError, match=says("p1.parquet cannot be read as Parquet")):
+        scale.from_parquet(folder)
+
+
+def test_a_part_that_disappears_is_named(collection, write_parts):
+    folder = write_parts(collection)
+    rows = scale.from_parquet(folder)
+    (folder / "p2.parquet").unlink()
+    with pytest.raises(InputError, match=says("p2.parquet cannot be read", "No such file")):
+        cluster(rows)
+    with pytest.raises(InputError, match=says("There is no file", "p2.parquet")):
+        scale.from_parquet([folder / "p1.parquet", folder / "p2.parquet"])
+
+
+def test_a_pattern_without_files_is_named(tmp_path):
+    with pytest.raises(InputError, match=says("There is no Parquet file", "nothing-*.parquet")):
+        scale.from_parquet(f"{tmp_path}/nothing-*.parquet")
+
+
+def test_parts_of_other_columns_are_named(collection, write_parts):
+    folder = write_parts(collection, as_lists=False)
+    table = parquet.read_table(folder / "p1.parquet")
+    parquet.write_table(table.drop_columns(["f3"]), folder / "p1.parquet")
+    with pytest.raises(InputError, match=says("p1.parquet has other columns than", "f3")):
+        scale.from_parquet(folder)
+    parquet.write_table(table.append_column("f16", table["f0"]), folder / "p1.parquet")
+    with pytest.raises(InputError, match=says("p1.parquet has other columns than", "f16")):
+        scale.from_parquet(folder)
+
+
+def test_lists_of_other_lengths_are_named(tmp_path):
+    lists = pa.array([[1.0, 2.0]] * 100 + [[1.0]] + [[1.0, 2.0]] * 100)
+    parquet.write_table(pa.table({"embedding": lists}), tmp_path / "a.parquet")
+    rows = scale.from_parquet(tmp_path)
+    assert rows.shape == (201, 2)
+    with pytest.raises(InputError, match=says("a.parquet has lists of other lengths than 2")):
+        cluster(rows)
+
+
+def test_a_missing_label_column_is_named(collection, write_parts):
+    with pytest.raises(InputError, match=says("p0.parquet", "kind")):
+        scale.from_parquet(write_parts(collection), label_column="kind")
+
+
+def test_chunks_of_other_widths_are_refused(collection):
+    def chunk(block_info=None):
+        (low, high), _ = block_info[None]["array-location"]
+        width = 16 if low < 3000 else 15
+        return np.zeros((high - low, width), dtype=np.float32)
+
+    X = da.map_blocks(chunk, chunks=((1000,) * 6, (16,)), dtype=np.float32, meta=np.empty((0, 0)))
+    with pytest.raises(InputError, match="same columns"):
+        cluster(X)
+
+
+def test_chunks_of_unknown_sizes_are_refused(collection):
+    X = da.from_array(collection.X, 1000)
+    with pytest.raises(InputError, match=says("X.compute_chunk_sizes()")):
+        cluster(X[X[:, 0] > 0])
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, da.from_array])
+def test_labels_of_another_length_are_refused(collection, wrap):
+    X = da.from_array(collection.X, 1000)
+    with pytest.raises(InputError, match=says("y has 5,999 labels, but X has 6,000 rows")):
+        cluster(X, wrap(collection.y[:-1]))
+
+
+def test_labels_are_given_once(collection, write_parts):
+    rows = scale.from_parquet(write_parts(collection), label_column="label")
+    with pytest.raises(InputError, match="Keep one"):
+        cluster(rows, collection.y)
+
+
+def test_predict_checks_the_number_of_columns(collection):
+    fitted = cluster(collection.X, collection.y)
+    with pytest.raises(InputError, match=says("X has 3 features", "fitted to 16 features")):
+        fitted.predict(da.from_array(collection.X[:, :3]))
+
+
+def test_no_scheduler_at_an_address(monkeypatch):
+    monkeypatch.setattr("newfound.scale.workers._SECONDS_TO_CONNECT", 1)
+    with pytest.raises(InputError, match=says("no Dask scheduler at tcp://127.0.0.1:9")):
+        scale.connect("tcp://127.0.0.1:9")
