@@ -6,14 +6,14 @@ import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from newfound.errors import MissingExtraError
 from newfound.progress import Progress
-from newfound.words import plural
+from newfound.words import plural, things
 
 if TYPE_CHECKING:
     from newfound.data.collection import Skipped
@@ -58,6 +58,14 @@ def print_answer(result: Result, folder: Path, *, has_report: bool = True) -> No
     if not has_report:
         page = f"For a report, run `newfound report {folder}` where newfound[report] is installed."
     print(f"{page} Table: {folder / 'assignments.csv'}.")
+
+
+def print_predictions(table: Any, out: Path) -> None:
+    """Print how many items were put into categories, and where the table is."""
+    n_novel = int((table["kind"] == "novel").sum())
+    unsure = f", {int(table['is_unsure'].sum()):,} unsure" if "is_unsure" in table else ""
+    sorted_in = plural(len(table), things(table.attrs["kind"], 1))
+    print(f"{sorted_in}, {n_novel:,} of them in new categories{unsure}: {out}")
 
 
 def print_trust(report: TrustReport, names: tuple[str, ...]) -> None:

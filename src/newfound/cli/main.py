@@ -16,6 +16,7 @@ from newfound.cli.answers import (
     print_count,
     print_digits,
     print_done,
+    print_predictions,
     print_skipped,
     print_trust,
     write_page,
@@ -157,6 +158,9 @@ def discover(
     seed: options.Seed = 0,
     device: options.Device = None,
     overwrite: options.Redo = False,
+    label_column: options.LabelColumn = None,
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
 ) -> None:
     """Find the categories that the labels don't have yet. This is the main job."""
     from newfound.workflows.discover import discover
@@ -178,6 +182,9 @@ def discover(
             seed=seed,
             device=device,
             overwrite=overwrite,
+            label_column=label_column,
+            scheduler=scheduler,
+            workers=workers,
             progress=progress,
         )
         if is_first_process() and not (is_done and (out / "report.html").is_file()):
@@ -221,13 +228,22 @@ def predict(
     out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
     min_confidence: options.MinConfidence = None,
     overwrite: options.Overwrite = False,
+    scheduler: options.Scheduler = None,
+    workers: options.Workers = None,
 ) -> None:
     """Put more items into the categories of a run, which stay as they are."""
     from newfound.data.collection import Skipped
     from newfound.data.tables import write_csv, write_skipped
     from newfound.workflows.embed import skipped_file
+    from newfound.workflows.parts import Parts, names_parts, predict_parts
     from newfound.workflows.predict import predict
 
+    if names_parts(more) or scheduler or workers:
+        parts, folder = Parts(str(more), None, scheduler, workers), out.with_suffix("")
+        with clear_errors(), show_progress() as progress:
+            n_rows = predict_parts(run, parts, folder, progress=progress)
+        print(f"{plural(n_rows, 'row')} with their categories: {folder}")
+        return
     with clear_errors(), show_progress() as progress:
         check_new_file(out, overwrite)
         table = predict(run, more, min_confidence=min_confidence, progress=progress)
@@ -235,10 +251,7 @@ def predict(
         skipped = [Skipped(*item) for item in table.attrs["skipped"]]
         if skipped:
             write_skipped(skipped, skipped_file(out))
-    n_novel = int((table["kind"] == "novel").sum())
-    unsure = f", {int(table['is_unsure'].sum()):,} unsure" if "is_unsure" in table else ""
-    sorted_in = plural(len(table), things(table.attrs["kind"], 1))
-    print(f"{sorted_in}, {n_novel:,} of them in new categories{unsure}: {out}")
+    print_predictions(table, out)
     print_skipped(skipped, listed=skipped_file(out))
 
 

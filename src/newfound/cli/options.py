@@ -20,7 +20,8 @@ from newfound.workflows.processes import is_first_process
 Items = Annotated[
     Path,
     typer.Argument(
-        help="A folder of pictures, or a file of features (.npz, .npy, .parquet) or texts (.csv)."
+        help="A folder of pictures, a file of features (.npz, .npy, .parquet) or texts (.csv), or "
+        "features in Parquet parts: a folder, or a pattern in quotes ('PARTS/*.parquet')."
     ),
 ]
 Pictures = Annotated[Path, typer.Argument(help="Folder of pictures.")]
@@ -36,6 +37,16 @@ MoreLabels = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Run folder. An interrupted run in it is resumed.")]
+LabelColumn = Annotated[
+    str | None, typer.Option(help="Column of labels, if SOURCE is Parquet parts.")
+]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Work on a Dask cluster: the address of its scheduler.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(min=1, help="Work in so many processes of this machine (for Parquet parts)."),
+]
 Run = Annotated[Path, typer.Argument(help="Run folder of discover, train or update.")]
 More = Annotated[Path, typer.Argument(help="More items of the same kind.")]
 MoreOrNone = Annotated[

@@ -114,26 +114,15 @@ def draw_sample(rows: Rows, n_drawn: int, seed: int) -> RowSample:
     Returns
     -------
     RowSample
-        In two passes: one over the labels, one over all rows.
+        From one pass over all rows.
     """
-    n_classes = len(rows.classes)
-    counted = rows.run(count_labels, n_classes, step="Reading labels") if n_classes else []
-    n_labels = np.sum([group[0] for group in counted], axis=0) if counted else np.zeros(0)
     share = min(1.0, n_drawn / len(rows))
     # the last entry is for unlabelled rows, which have the code -1
-    shares = np.append(np.maximum(share, LABELS_PER_CLASS / np.maximum(n_labels, 1)), share)
+    shares = np.append(np.maximum(share, LABELS_PER_CLASS / rows.n_labels), share)
     parts = rows.run(draw_rows, shares, seed, step="Drawing a sample")
     X, codes, hashes, positions = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     is_uniform = hashes < share
     return RowSample(X, PartialLabels(codes, rows.classes), is_uniform, len(rows), positions)
-
-
-def count_labels(blocks: Iterator[Block], n_classes: int) -> Statistics:
-    """Number of labels of each class."""
-    counts = np.zeros(n_classes, dtype=np.int64)
-    for block in blocks:
-        counts += np.bincount(block.codes[block.codes != UNLABELLED], minlength=n_classes)
-    return (counts,)
 
 
 def draw_rows(blocks: Iterator[Block], shares: Floats, seed: int) -> Statistics:

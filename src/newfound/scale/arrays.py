@@ -141,10 +141,9 @@ class HeldLabels:
         """Digest of the labels."""
         return hashlib.sha256(self.partial.codes.tobytes()).hexdigest()
 
-    def distinct(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """The known classes."""
-        del start, stop
-        return self.partial.classes
+    def counted(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Ints]:
+        """Known classes, and the number of labels of each from row `start` to row `stop`."""
+        return count_codes(self.codes(start, stop, self.partial.classes), self.partial.classes)
 
     def codes(self, start: int, stop: int, classes: npt.NDArray[Any]) -> Ints:
         """Indices into the classes, -1 where a row is unlabelled."""
@@ -168,9 +167,10 @@ class RawLabels:
     def _encoded(self, start: int, stop: int) -> PartialLabels:
         return encode_labels(np.asarray(self.array[start - self.first : stop - self.first]))
 
-    def distinct(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Known classes that occur from row `start` to row `stop`, sorted."""
-        return self._encoded(start, stop).classes
+    def counted(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Ints]:
+        """Known classes from row `start` to row `stop`, and the number of labels of each."""
+        partial = self._encoded(start, stop)
+        return count_codes(partial.codes, partial.classes)
 
     def codes(self, start: int, stop: int, classes: npt.NDArray[Any]) -> Ints:
         """Indices into `classes`, -1 where a row is unlabelled."""
@@ -187,6 +187,11 @@ def as_codes(partial: PartialLabels, classes: npt.NDArray[Any]) -> Ints:
     """Codes of a part of the rows as indices into the classes of all rows."""
     number_of = np.searchsorted(classes, partial.classes).astype(np.int64)
     return np.append(number_of, UNLABELLED)[partial.codes]
+
+
+def count_codes(codes: Ints, classes: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
+    """Classes, and how often each code occurs."""
+    return classes, np.bincount(codes[codes != UNLABELLED], minlength=len(classes))
 
 
 def is_dask(array: Any) -> bool:

@@ -70,8 +70,8 @@ class Labels(Protocol):
         """As for `Features`."""
         ...
 
-    def distinct(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Known classes that occur from row `start` to row `stop`, sorted."""
+    def counted(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Ints]:
+        """Known classes from row `start` to row `stop`, and the number of labels of each."""
         ...
 
     def codes(self, start: int, stop: int, classes: npt.NDArray[Any]) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from newfound.arrays import Ints
 from newfound.errors import InputError, require
 from newfound.files import explained_errors
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
-from newfound.scale.arrays import as_codes, file_fingerprint
+from newfound.scale.arrays import as_codes, count_codes, file_fingerprint
 from newfound.words import first_few
 
 #: Columns that are never features.
@@ -53,6 +54,12 @@ class ParquetParts:
                 return
             if high > start:
                 yield self.paths[index], max(start, low) - low, min(stop, high) - low
+
+    def between(self, start: int, stop: int) -> ParquetParts:
+        """Only the parts that hold the rows from `start` to `stop`, with the same numbers."""
+        first = int(np.searchsorted(self.starts, start, side="right")) - 1
+        last = int(np.searchsorted(self.starts, stop, side="left"))
+        return ParquetParts(self.paths[first:last], self.starts[first : last + 1])
 
     def place(self, row: int) -> str:
         """File and row in the file."""
@@ -116,8 +123,7 @@ class ParquetFeatures:
 
     def cut(self, start: int, stop: int) -> ParquetFeatures:
         """What a worker needs to read these rows."""
-        del start, stop
-        return self
+        return dataclasses.replace(self, parts=self.parts.between(start, stop))
 
 
 @dataclass(frozen=True)
@@ -141,10 +147,12 @@ class ParquetLabels:
                 indices = column.indices.fill_null(len(column.dictionary)).to_numpy()
                 yield PartialLabels(names.codes[indices], names.classes)
 
-    def distinct(self, start: int, stop: int) -> npt.NDArray[Any]:
-        """Known classes that occur from row `start` to row `stop`, sorted."""
-        names = [name for part in self._encoded(start, stop) for name in part.classes.tolist()]
-        return encode_labels(names, len(names)).classes
+    def counted(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Ints]:
+        """Known classes from row `start` to row `stop`, and the number of labels of each."""
+        parts = list(self._encoded(start, stop))
+        names = [name for part in parts for name in part.classes.tolist()]
+        classes = encode_labels(names, len(names)).classes
+        return count_codes(np.concatenate([as_codes(part, classes) for part in parts]), classes)
 
     def codes(self, start: int, stop: int, classes: npt.NDArray[Any]) -> Ints:
         """Indices into `classes`, -1 where a row is unlabelled."""
@@ -154,8 +162,7 @@ class ParquetLabels:
 
     def cut(self, start: int, stop: int) -> ParquetLabels:
         """What a worker needs to read these labels."""
-        del start, stop
-        return self
+        return dataclasses.replace(self, parts=self.parts.between(start, stop))
 
 
 def find_columns(

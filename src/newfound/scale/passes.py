@@ -36,15 +36,15 @@ def run_group(
     call: Call, features: Features, labels: Labels, bounds: tuple[int, int]
 ) -> Statistics:
     """Call the function of a pass with the blocks of one group."""
-    if call.function is distinct_classes:  # the one pass that does not read features
-        return distinct_classes(labels, bounds)
+    if call.function is count_labels:  # the one pass that does not read features
+        return count_labels(labels, bounds)
     blocks = read_blocks(features, labels, bounds, call.classes, call.block_rows)
     return call.function(blocks, *call.arguments)
 
 
-def distinct_classes(labels: Labels, bounds: tuple[int, int]) -> Statistics:
-    """Known classes in one group of rows."""
-    return (labels.distinct(*bounds),)
+def count_labels(labels: Labels, bounds: tuple[int, int]) -> Statistics:
+    """Known classes in one group of rows, and the number of labels of each."""
+    return labels.counted(*bounds)
 
 
 def read_group(blocks: Iterator[Block]) -> Statistics:

@@ -19,7 +19,7 @@ from newfound.scale import blocks
 from newfound.scale.arrays import HeldFeatures, HeldLabels, RawLabels, check_dask, is_dask
 from newfound.scale.blocks import Features, Labels, Statistics, group_bounds
 from newfound.scale.journal import Journal
-from newfound.scale.passes import Call, PassFunction, distinct_classes, read_group, run_group
+from newfound.scale.passes import Call, PassFunction, count_labels, read_group, run_group
 from newfound.scale.workers import active_client, lazy_vector, run_on_workers
 from newfound.words import plural
 
@@ -56,15 +56,27 @@ class Rows:
     def __len__(self) -> int:
         return self.shape[0]
 
-    @cached_property
+    @property
     def classes(self) -> npt.NDArray[Any]:
-        """The known classes, sorted, from one pass over the labels."""
+        """The known classes, sorted."""
+        return self._counted[0]
+
+    @property
+    def n_labels(self) -> Ints:
+        """Number of labels of each known class."""
+        return self._counted[1]
+
+    @cached_property
+    def _counted(self) -> tuple[npt.NDArray[Any], Ints]:
+        """Known classes and their numbers of labels, from one pass over the labels."""
         if isinstance(self.labels, HeldLabels):
-            return self.labels.partial.classes
-        found = self.run(distinct_classes, step="Reading labels", classes=np.empty(0))
+            return self.labels.counted(0, len(self))
+        groups = self.run(count_labels, step="Reading labels", classes=np.empty(0))
         # integers and texts of different lengths have a common type; both together are refused
-        every = [label for group in found for label in group[0].tolist()]
-        return encode_labels(every, len(every)).classes
+        names = [name for classes, _ in groups for name in classes.tolist()]
+        partial = encode_labels(names, len(names))
+        counts = np.concatenate([counts for _, counts in groups])
+        return partial.classes, np.bincount(partial.codes, counts).astype(np.int64)
 
     def with_progress(self, progress: Progress) -> Rows:
         """The same rows, with passes that report progress."""

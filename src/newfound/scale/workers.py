@@ -82,8 +82,7 @@ def run_on_workers(
     distributed = require("distributed", "scale")
     futures = client.compute(_tasks(rows, call))
     try:
-        done = distributed.as_completed(futures)
-        for n_done, future in enumerate(done, start=1):
+        for n_done, future in enumerate(distributed.as_completed(futures), start=1):
             if future.status == "error":
                 raise future.exception()
             progress(n_done, len(futures))
@@ -93,8 +92,9 @@ def run_on_workers(
             f"A part of the rows ended several workers, probably for want of memory ({error}). "
             "Give workers more memory, or fewer threads each; with `resume`, nothing is lost."
         ) from error
-    finally:
+    except BaseException:  # an interrupt too: workers stop what nobody waits for
         client.cancel(futures)
+        raise
 
 
 def _tasks(rows: Sources, call: Call) -> list[Any]:

@@ -29,6 +29,7 @@ from newfound.workflows.fitting import (
     seconds_of_check,
 )
 from newfound.workflows.job import Job
+from newfound.workflows.parts import Parts, discover_parts, names_parts, small_collection
 from newfound.workflows.rerun import command_line, train_command
 from newfound.workflows.source import (
     Source,
@@ -57,6 +58,9 @@ def discover(
     seed: int = 0,
     device: str | None = None,
     overwrite: bool = False,
+    label_column: str | None = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
     """Find the categories of a collection in which only some items are labelled.
@@ -64,7 +68,8 @@ def discover(
     Parameters
     ----------
     source : path or Collection
-        What `read_collection` reads: a folder of pictures, or a file of features or texts.
+        What `read_collection` reads: a folder of pictures, or a file of features or texts. Or
+        features in Parquet parts: a folder of them, or a pattern such as ``"PARTS/*.parquet"``.
     labels : path, optional
         A table of labels, if the source has none.
     out : path, optional
@@ -105,6 +110,12 @@ def discover(
     overwrite : bool, default=False
         Replace the run in `out`, if there is one. Without it, a finished run with other data,
         labels or settings is an error.
+    label_column : str, optional
+        For Parquet parts: the column of labels.
+    scheduler : str, optional
+        For Parquet parts: address of the scheduler of a Dask cluster to work on.
+    workers : int, optional
+        For Parquet parts: number of processes on this machine to work with instead.
     progress : callable, optional
         Called with the step, how much of it is done, and how much there is (0 if unknown).
 
@@ -133,6 +144,17 @@ def discover(
         raise InputError("`settings` are for training; pass train=True with them.")
     if quick and not train:
         raise InputError("`quick` is for training; give `train` (--train) with it.")
+    parts = Parts(str(source), label_column, scheduler, workers)
+    if names_parts(source) or any(value is not None for value in parts[1:]):
+        if train or labels is not None:
+            raise InputError(
+                "Parquet parts hold features and a column of labels: leave --train and --labels "
+                "out, and name the column with --label-column."
+            )
+        collection = small_collection(parts)
+        if collection is None:
+            return discover_parts(parts, out, job)
+        source = collection
     if train:
         return _discover_by_training(source, labels, out, (settings, encoder, quick), job)
     return _discover_on_frozen_features(source, labels, out, encoder, job)

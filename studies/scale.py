@@ -1,0 +1,243 @@
+"""Large collections: time per pass, memory, traffic, workers, K in the thousands.
+
+python studies/scale.py make FOLDER --rows 10000000 --features FILE.npz   # Parquet parts, float16
+python studies/scale.py fit FOLDER [--rows 1000000] [--workers 2] [--resume FOLDER]
+python studies/scale.py memory --features FILE.npz                        # an array, and k-means
+python studies/scale.py categories                                        # K from 100 to 2,000
+
+Rows are drawn around the class means and covariances of the features: 80 known classes, half of
+whose rows are labelled, and 20 novel ones.
+"""
+
+import argparse
+import os
+import threading
+import time
+import warnings
+from pathlib import Path
+
+from measure import load_features, print_table  # imported first: it sets the number of threads
+
+import numpy as np
+
+PART_ROWS, GROUP_ROWS = 250_000, 62_500
+
+
+def class_drawer(features):
+    """A function that draws rows around the means and covariances of the classes of a file."""
+    X, classes = load_features(features)
+    means = np.stack([X[classes == c].mean(axis=0) for c in range(100)])
+    spread = 1e-6 * np.eye(X.shape[1])
+    roots = [np.linalg.cholesky(np.cov(X[classes == c].T) + spread) for c in range(100)]
+    roots = np.stack(roots).astype(np.float32)
+
+    def draw(n_rows, seed):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 100, n_rows)
+        rows = rng.standard_normal((n_rows, X.shape[1]), dtype=np.float32)
+        for c in range(100):
+            chosen = np.flatnonzero(truth == c)
+            rows[chosen] = means[c] + rows[chosen] @ roots[c].T
+        y = np.where((truth < 80) & (rng.random(n_rows) < 0.5), truth, -1)
+        return rows, truth, y
+
+    return draw
+
+
+def make(folder, n_rows, features):
+    """Write Parquet parts with the columns embedding, label and truth."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = class_drawer(features)
+    for index in range(-(-n_rows // PART_ROWS)):
+        path = folder / f"part-{index:04d}.parquet"
+        if path.exists():
+            continue
+        X, truth, y = draw(min(PART_ROWS, n_rows - index * PART_ROWS), seed=index)
+        columns = {
+            "embedding": pa.FixedSizeListArray.from_arrays(
+                pa.array(X.astype(np.float16).ravel()), X.shape[1]
+            ),
+            "label": pa.array(y.astype(np.int16), mask=y < 0),
+            "truth": truth.astype(np.int16),
+        }
+        options = {"row_group_size": GROUP_ROWS, "use_dictionary": ["label", "truth"]}
+        temporary = path.with_suffix(".tmp")
+        parquet.write_table(pa.table(columns), temporary, compression="none", **options)
+        temporary.rename(path)
+    print(f"{index + 1} parts in {folder}")
+
+
+class Watch:
+    """Seconds of each pass, and the peak memory of this process and its children."""
+
+    def __init__(self):
+        import psutil
+
+        self.process, self.peak, self.passes, self.open = psutil.Process(), 0, {}, None
+        self.stopped = threading.Event()
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def look(self):
+        while not self.stopped.wait(0.2):
+            self.peak = max(self.peak, sum(self.memory(p) for p in self.family()))
+
+    def family(self):
+        return [self.process, *self.process.children(recursive=True)]
+
+    @staticmethod
+    def memory(process):
+        try:
+            return process.memory_info().rss - process.memory_info().shared
+        except Exception:  # it has just ended
+            return 0
+
+    def cpu(self):
+        total = 0.0
+        for process in self.family():
+            times = process.cpu_times()
+            total += times.user + times.system
+        return total
+
+    def loopback(self):
+        """Bytes that went through the loopback device, of all processes of the machine."""
+        line = next(x for x in Path("/proc/net/dev").read_text().splitlines() if "lo:" in x)
+        return int(line.split(":")[1].split()[0])
+
+    def __call__(self, step, done, total):
+        now = time.perf_counter(), self.cpu(), self.loopback()
+        if done == 0:
+            self.open = now
+        elif done == total and self.open:
+            self.passes[step] = tuple(b - a for a, b in zip(self.open, now, strict=True))
+            seconds, cpu, travelled = self.passes[step]
+            print(f"  {step}: {seconds:.1f} s, CPU {cpu:.1f} s, loopback {travelled / 1e6:.1f} MB")
+
+
+def fit(folder, n_rows, workers, resume):
+    """Fit to the first parts of a folder; print time per pass, memory and how good it is."""
+    from sklearn.metrics import adjusted_rand_score
+
+    from newfound import SplitMergeMixture, scale
+
+    paths = sorted(folder.glob("*.parquet"))[: -(-n_rows // PART_ROWS)]
+    client = scale.connect(workers=workers) if workers else None
+    watch = Watch()
+    print(f"load {os.getloadavg()[0]:.1f}, {workers or 'no'} workers, {len(paths)} parts")
+    rows = scale.from_parquet(paths, label_column="label", columns=["embedding"], resume=resume)
+    start = time.perf_counter()
+    mixture = SplitMergeMixture(random_state=0).fit(rows.with_progress(watch))
+    labels = np.asarray(mixture.labels_)
+    watch.stopped.set()
+    truth = np.concatenate([_column(path, "truth") for path in paths])
+    unlabelled = np.concatenate([_column(path, "label") for path in paths]) < 0
+    settling = [times for step, times in watch.passes.items() if step.startswith("Settling")]
+    score = adjusted_rand_score(truth[unlabelled], labels[unlabelled])
+    print_table(
+        f"{len(rows):,} rows, {workers or 'no'} workers, load {os.getloadavg()[0]:.1f}",
+        [
+            ("seconds in all", f"{time.perf_counter() - start:.0f}", ""),
+            ("passes", len(settling), ""),
+            ("CPU s per pass", f"{np.mean([x[1] for x in settling]):.1f}" if settling else "-", ""),
+            ("s per pass", f"{np.mean([x[0] for x in settling]):.1f}" if settling else "-", ""),
+            ("peak memory of all processes", f"{watch.peak / 2**30:.2f} GiB", "under 6 GiB"),
+            (
+                "K^n counted, interval",
+                f"{mixture.count_.n_novel:.1f}, {mixture.count_.interval}",
+                "",
+            ),
+            ("K^n", mixture.n_novel_, "18 to 22"),
+            ("adjusted Rand index of unlabelled rows", f"{score:.3f}", ""),
+        ],
+    )
+    if client is not None:
+        client.close()
+
+
+def _column(path, name):
+    from pyarrow import parquet
+
+    return parquet.read_table(path, columns=[name]).column(0).fill_null(-1).to_numpy()
+
+
+def memory(features, n_rows=300_000):
+    """An array in memory: CPU seconds against k-means, and memory beyond the array."""
+    from sklearn.cluster import KMeans
+
+    from newfound import SplitMergeMixture
+
+    X, _, y = class_drawer(features)(n_rows, 0)
+    watch = Watch()
+    time.sleep(0.5)
+    before, watch.peak = watch.peak, 0
+    start = time.process_time()
+    mixture = SplitMergeMixture(random_state=0).fit(X, y)
+    ours = time.process_time() - start
+    peak = watch.peak - before
+    watch.stopped.set()
+    start = time.process_time()
+    KMeans(100, n_init=1, random_state=0).fit(X)
+    theirs = time.process_time() - start
+    print_table(
+        f"{n_rows:,} x {X.shape[1]} in memory, load {os.getloadavg()[0]:.1f}",
+        [
+            ("CPU s, SplitMergeMixture", f"{ours:.0f}", ""),
+            ("CPU s, KMeans(100)", f"{theirs:.0f}", ""),
+            ("ratio", f"{ours / theirs:.2f}", "at most 3"),
+            ("memory beyond the array", f"{peak / 2**30:.2f} GiB", "at most 1 GiB"),
+            ("K^n", mixture.n_novel_, "18 to 22"),
+        ],
+    )
+
+
+def categories(n_rows=200_000, d=64):
+    """Time and memory of k-means and the mixture as K grows, with K given."""
+    from newfound import SplitMergeMixture
+
+    lines = []
+    for k in (100, 500, 2000):
+        rng = np.random.default_rng(0)
+        truth = rng.integers(0, k, n_rows)
+        X = rng.standard_normal((k, d), dtype=np.float32)[truth]
+        X += rng.standard_normal((n_rows, d), dtype=np.float32)
+        y = np.where((truth < 0.8 * k) & (rng.random(n_rows) < 0.5), truth, -1)
+        watch = Watch()
+        time.sleep(0.5)
+        before, watch.peak = watch.peak, 0
+        start = time.process_time()
+        mixture = SplitMergeMixture(
+            n_components=k, n_directions=d, sizes="alike", n_init=1, random_state=0
+        ).fit(X, y)
+        seconds = time.process_time() - start
+        watch.stopped.set()
+        right = f"{(mixture.labels_[y < 0] == truth[y < 0]).mean():.2f} of unlabelled rows known"
+        lines.append(
+            (f"K = {k}", f"{seconds:.0f} CPU s, {(watch.peak - before) / 2**30:.2f} GiB", right)
+        )
+    print_table(f"{n_rows:,} x {d}, K given, load {os.getloadavg()[0]:.1f}", lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=["make", "fit", "memory", "categories"])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--resume", type=Path)
+    parser.add_argument("--features", type=Path)
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if asked.what == "make":
+        make(asked.folder, asked.rows, asked.features)
+    elif asked.what == "fit":
+        fit(asked.folder, asked.rows, asked.workers, asked.resume)
+    elif asked.what == "memory":
+        memory(asked.features)
+    else:
+        categories()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""`newfound discover` and `predict` on Parquet parts: the run folder, all labels, the report."""
+
+import numpy as np
+import pandas
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from newfound import discover
+from newfound.cli.main import app
+from newfound.errors import InputError
+from newfound.workflows import parts
+
+
+@pytest.fixture(autouse=True)
+def _few_rows_shown(monkeypatch):
+    monkeypatch.setattr(parts, "ROWS_SHOWN", 300)
+
+
+def newfound(*words):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def test_discover_labels_all_rows_and_shows_a_sample(collection, in_memory, write_parts, tmp_path):
+    folder, run = write_parts(collection), tmp_path / "run"
+    words = ["--label-column", "label", "--out", run, "--n-categories", 12, "--sizes", "alike"]
+    printed = newfound("discover", f"{folder}/*.parquet", *words, "--no-rehearse")
+    assert "of 6,000 rows. The categories of all rows are in" in printed
+    table = parquet.read_table(run / "labels").to_pandas()
+    assert len(table) == 6000
+    # three starts instead of one: the same partition up to a few rows
+    known = collection.y >= 0
+    assert (table["category"][known] == collection.names[known]).all()
+    assert (table["label"].to_numpy() == in_memory.labels_).mean() > 0.99
+    shown = pandas.read_csv(run / "assignments.csv")
+    assert 300 <= len(shown) < 400
+    places = shown["id"].to_numpy()
+    assert (shown["category"].to_numpy() == table["category"].to_numpy()[places]).all()
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "of 6,000 rows" in page
+    assert not (run / "passes").exists()
+    again = newfound("discover", f"{folder}/*.parquet", *words, "--no-rehearse")
+    assert "is finished" in again
+    printed = newfound("predict", run, f"{folder}/*.parquet", "--out", tmp_path / "more.csv")
+    assert "6,000 rows" in printed
+    predicted = parquet.read_table(tmp_path / "more").to_pandas()
+    free = collection.y < 0
+    assert (predicted["label"][free] == table["label"][free]).all()
+
+
+def test_few_rows_are_searched_as_a_whole(collection, write_parts, tmp_path):
+    small = collection._replace(X=collection.X[:1000], names=collection.names[:1000])
+    folder = write_parts(small, sizes=(600, 400))
+    options = {"n_categories": 12, "rehearse": False, "sizes": "alike"}
+    result = discover(folder, label_column="label", **options)
+    assert len(result.collection) == 1000
+    np.testing.assert_array_equal(result.collection.y, small.names)
+
+
+def test_many_rows_need_a_run_folder(collection, write_parts):
+    with pytest.raises(InputError, match="need a run folder"):
+        discover(write_parts(collection), label_column="label", n_categories=12)
+
+
+def test_parts_are_not_trained_on(collection, write_parts):
+    with pytest.raises(InputError, match="name the column with --label-column"):
+        discover(write_parts(collection), "labels.csv")
+
+
+def test_a_scheduler_or_workers(collection, write_parts, tmp_path):
+    folder = write_parts(collection)
+    with pytest.raises(InputError, match="a scheduler or a number of workers, not both"):
+        discover(folder, out=tmp_path / "run", scheduler="tcp://127.0.0.1:9", workers=2)
