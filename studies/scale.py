@@ -108,15 +108,31 @@ class Watch:
 
     def __call__(self, step, done, total):
         now = time.perf_counter(), self.cpu(), self.loopback()
-        if done == 0:
-            self.open = now
+        if done == 0 or self.open is None:
+            self.open = now if done == 0 else None
         elif done == total and self.open:
             self.passes[step] = tuple(b - a for a, b in zip(self.open, now, strict=True))
             seconds, cpu, travelled = self.passes[step]
             print(f"  {step}: {seconds:.1f} s, CPU {cpu:.1f} s, loopback {travelled / 1e6:.1f} MB")
 
 
-def fit(folder, n_rows, workers, resume):
+def known_count(rows, resume):
+    """The count, kept beside the passes: it need not be made again when a fit is resumed."""
+    import json
+
+    from newfound import count_categories
+    from newfound.mixture.counting.count import CategoryCount
+
+    path = resume and resume / "count.json"
+    if path and path.exists():
+        return CategoryCount.from_plain(json.loads(path.read_text()))
+    count = count_categories(rows, None, random_state=0)
+    if path:
+        path.write_text(json.dumps(count.as_plain()))
+    return count
+
+
+def fit(folder, n_rows, workers, resume, n_init):
     """Fit to the first parts of a folder; print time per pass, memory and how good it is."""
     from sklearn.metrics import adjusted_rand_score
 
@@ -128,7 +144,9 @@ def fit(folder, n_rows, workers, resume):
     print(f"load {os.getloadavg()[0]:.1f}, {workers or 'no'} workers, {len(paths)} parts")
     rows = scale.from_parquet(paths, label_column="label", columns=["embedding"], resume=resume)
     start = time.perf_counter()
-    mixture = SplitMergeMixture(random_state=0).fit(rows.with_progress(watch))
+    rows = rows.with_progress(watch)
+    count = known_count(rows, resume)
+    mixture = SplitMergeMixture(count=count, n_init=n_init, random_state=0).fit(rows)
     labels = np.asarray(mixture.labels_)
     watch.stopped.set()
     truth = np.concatenate([_column(path, "truth") for path in paths])
@@ -225,6 +243,7 @@ def main():
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--resume", type=Path)
     parser.add_argument("--features", type=Path)
     asked = parser.parse_args()
@@ -232,7 +251,7 @@ def main():
     if asked.what == "make":
         make(asked.folder, asked.rows, asked.features)
     elif asked.what == "fit":
-        fit(asked.folder, asked.rows, asked.workers, asked.resume)
+        fit(asked.folder, asked.rows, asked.workers, asked.resume, asked.starts)
     elif asked.what == "memory":
         memory(asked.features)
     else:

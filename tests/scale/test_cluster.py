@@ -99,8 +99,9 @@ PROGRAM = """
 import os, sys
 from newfound import SplitMergeMixture, scale
 from newfound.mixture import sampling
-from newfound.scale import blocks
+from newfound.scale import blocks, journal
 
+journal.SECONDS_BETWEEN_WRITES = 0
 sampling.SAMPLE_ROWS, sampling.ROWS_PER_CATEGORY = 1500, 1
 blocks.BLOCK_ROWS, blocks.N_GROUPS = 300, 8
 
@@ -122,9 +123,10 @@ def test_a_fit_that_was_killed_resumes_from_the_last_pass(
     assert ended.returncode == 9
     steps = []
     rows = scale.from_parquet(folder, label_column="label", resume=journal)
-    found = fit(rows.with_progress(lambda step, done, total: steps.append(step)))
+    found = fit(rows.with_progress(lambda *done: steps.append(done)))
     np.testing.assert_array_equal(np.asarray(found.labels_), in_memory.labels_)
-    assert steps[0] == "Settling categories (pass 2)"  # all earlier passes were in the journal
+    # all earlier passes were in the journal, and two groups of this one
+    assert steps[0] == ("Settling categories (pass 2)", 2, 8)
 
 
 def test_a_journal_of_other_rows_or_settings_is_not_used(collection, write_parts, tmp_path):

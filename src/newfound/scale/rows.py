@@ -111,21 +111,23 @@ class Rows:
         classes = self.classes if classes is None else classes
         bounds = group_bounds(len(self))
         call = Call(function, arguments, classes, blocks.BLOCK_ROWS)
-        stored = None if self.journal is None else self.journal.look_up(call, self.fingerprint)
-        if stored is not None:
-            return stored
+        results = [] if self.journal is None else self.journal.look_up(call, self.fingerprint)
+        if len(results) == len(bounds):
+            return results
         client = active_client() if self._can_travel else None
-        results: list[Statistics] = []
-        self.progress(step, 0, len(bounds))
+        self.progress(step, len(results), len(bounds))
         if client is not None:
             results = run_on_workers(client, self, call, functools.partial(self.progress, step))
-        else:
-            for group in bounds:
-                results.append(run_group(call, self.features, self.labels, group))
-                self.progress(step, len(results), len(bounds))
-        if self.journal is not None:
-            self.journal.add(call, self.fingerprint, results)
+        for group in bounds[len(results) :]:
+            results.append(run_group(call, self.features, self.labels, group))
+            self.progress(step, len(results), len(bounds))
+            self._keep(call, results, is_done=False)
+        self._keep(call, results, is_done=True)
         return results
+
+    def _keep(self, call: Call, results: list[Statistics], *, is_done: bool) -> None:
+        if self.journal is not None:
+            self.journal.add(call, self.fingerprint, results, is_done=is_done)
 
     def vector(self, function: PassFunction, *arguments: Any, step: str) -> Any:
         """One number for each row: a Dask array if there is a client, else an array in memory.
@@ -134,7 +136,7 @@ class Rows:
         """
         client = active_client() if self._can_travel else None
         if client is None and not self.is_lazy:
-            parts = self.run_unrecorded(function, *arguments, step=step)
+            parts = self.run(function, *arguments, step=step)
             return np.concatenate([part[0] for part in parts])
         call = Call(function, arguments, self.classes, blocks.BLOCK_ROWS)
         return lazy_vector(self, call)
@@ -144,11 +146,6 @@ class Rows:
         if not self.is_lazy and (not self._can_travel or active_client() is None):
             return values
         return require("dask.array", "scale").from_array(values)
-
-    def run_unrecorded(self, function: PassFunction, *arguments: Any, step: str) -> Any:
-        """`run` whose results are too large for a journal."""
-        plain = dataclasses.replace(self, journal=None)
-        return plain.run(function, *arguments, step=step, classes=self.classes)
 
     @property
     def fingerprint(self) -> str:
@@ -163,10 +160,10 @@ class Rows:
 
     def read_all(self) -> tuple[npt.NDArray[Any], Ints]:
         """All features and codes, for a collection that fits into memory."""
-        blocks = self.run_unrecorded(read_group, step="Reading rows")
-        return np.concatenate([X for X, _ in blocks]), np.concatenate(
-            [codes for _, codes in blocks]
-        )
+        plain = dataclasses.replace(self, journal=None)
+        groups = plain.run(read_group, step="Reading rows", classes=self.classes)
+        X, codes = (np.concatenate(arrays) for arrays in zip(*groups, strict=True))
+        return X, codes
 
 
 def as_rows(X: ArrayLike, y: LabelsLike = None) -> Rows | None:
