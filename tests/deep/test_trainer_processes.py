@@ -40,11 +40,12 @@ def run_processes(folder, settings, n_processes=2):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_two_processes_agree_with_one(digits, tmp_path):
-    pixels, y = digits.pixels[:111], digits.y[:111]  # an odd number: one has a row less
-    np.savez(tmp_path / "data.npz", pixels=pixels, y=y)
+def test_two_and_three_processes_agree_with_one(digits, tmp_path):
+    pixels, y = digits.pixels[:109], digits.y[:109]  # neither 2 nor 3 divides it: some have less
     settings = {
         **SMALL,
+        "n_labelled_per_batch": 15,
+        "n_unlabelled_per_batch": 15,
         "model": "test_vit",
         "image_size": 16,
         "learning_rate": 0.01,
@@ -55,16 +56,21 @@ def test_two_processes_agree_with_one(digits, tmp_path):
         # the end is selected, whose checkpoint is written by one process and read by both
         "warmup_epochs": 3,
     }
-    result = run_processes(tmp_path, settings)
-    assert result.returncode == 0, result.stderr
     alone = train(pixels, y, Settings(**settings), tmp_path / "alone")
-    lines = (tmp_path / "run" / "epochs.jsonl").read_text().splitlines()
-    assert len(lines) == 3
-    for record, one in zip(map(json.loads, lines), alone.history, strict=True):
-        assert record["loss"] == pytest.approx(one.loss, abs=1e-5)
-        assert record["n_components"] == one.n_components
-        assert record["accuracy"] == one.accuracy
-    first, second = (np.load(tmp_path / f"rank{rank}.npz") for rank in range(2))
-    np.testing.assert_array_equal(first["features"], second["features"])
-    np.testing.assert_array_equal(first["labels"], second["labels"])
-    np.testing.assert_allclose(first["features"], alone.features, atol=1e-4)
+    for n_processes in (2, 3):
+        folder = tmp_path / str(n_processes)
+        folder.mkdir()
+        np.savez(folder / "data.npz", pixels=pixels, y=y)
+        result = run_processes(folder, settings, n_processes)
+        assert result.returncode == 0, result.stderr
+        lines = (folder / "run" / "epochs.jsonl").read_text().splitlines()
+        assert len(lines) == 3
+        for record, one in zip(map(json.loads, lines), alone.history, strict=True):
+            assert record["loss"] == pytest.approx(one.loss, abs=1e-5)
+            assert record["n_components"] == one.n_components
+            assert record["accuracy"] == one.accuracy
+        first, *others = (np.load(folder / f"rank{rank}.npz") for rank in range(n_processes))
+        for other in others:
+            np.testing.assert_array_equal(first["features"], other["features"])
+            np.testing.assert_array_equal(first["labels"], other["labels"])
+        np.testing.assert_allclose(first["features"], alone.features, atol=1e-4)
