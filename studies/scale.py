@@ -90,7 +90,7 @@ class Watch:
     @staticmethod
     def memory(process):
         try:
-            return process.memory_info().rss - process.memory_info().shared
+            return process.memory_info().rss
         except Exception:  # it has just ended
             return 0
 
@@ -108,12 +108,18 @@ class Watch:
 
     def __call__(self, step, done, total):
         now = time.perf_counter(), self.cpu(), self.loopback()
-        if done == 0 or self.open is None:
-            self.open = now if done == 0 else None
-        elif done == total and self.open:
-            self.passes[step] = tuple(b - a for a, b in zip(self.open, now, strict=True))
+        if self.open is None or self.open[0] != step:
+            self.open = step, done, now
+        elif done == total:
+            # a pass that was resumed: the part that this process has made stands for all of it
+            share = (total - self.open[1]) / total
+            spent = zip(self.open[2], now, strict=True)
+            self.passes[step] = tuple((after - before) / share for before, after in spent)
             seconds, cpu, travelled = self.passes[step]
-            print(f"  {step}: {seconds:.1f} s, CPU {cpu:.1f} s, loopback {travelled / 1e6:.1f} MB")
+            print(
+                f"  {step}: {seconds:.1f} s, CPU {cpu:.1f} s, loopback {travelled / 1e6:.1f} MB",
+                flush=True,
+            )
 
 
 def known_count(rows, resume):
@@ -141,7 +147,9 @@ def fit(folder, n_rows, workers, resume, n_init):
     paths = sorted(folder.glob("*.parquet"))[: -(-n_rows // PART_ROWS)]
     client = scale.connect(workers=workers) if workers else None
     watch = Watch()
-    print(f"load {os.getloadavg()[0]:.1f}, {workers or 'no'} workers, {len(paths)} parts")
+    print(
+        f"load {os.getloadavg()[0]:.1f}, {workers or 'no'} workers, {len(paths)} parts", flush=True
+    )
     rows = scale.from_parquet(paths, label_column="label", columns=["embedding"], resume=resume)
     start = time.perf_counter()
     rows = rows.with_progress(watch)

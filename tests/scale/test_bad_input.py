@@ -1,5 +1,6 @@
 """Clear messages about data that cannot be used: which file, which rows, what to do."""
 
+import errno
 import re
 
 import dask.array as da
@@ -143,3 +144,28 @@ def test_no_scheduler_at_an_address(monkeypatch):
     monkeypatch.setattr("newfound.scale.workers._SECONDS_TO_CONNECT", 1)
     with pytest.raises(InputError, match=says("no Dask scheduler at tcp://127.0.0.1:9")):
         scale.connect("tcp://127.0.0.1:9")
+
+
+def test_a_full_disk_loses_no_finished_pass(collection, write_parts, tmp_path, monkeypatch):
+    rows = scale.from_parquet(write_parts(collection), resume=tmp_path / "passes")
+    written, original = [], np.savez
+
+    def save(file, **arrays):
+        if len(written) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(file, **arrays)
+        written.append(file.name)
+
+    monkeypatch.setattr("newfound.scale.journal.np.savez", save)
+    with pytest.raises(InputError, match=says("The disk with", "passes is full", "resumes")):
+        cluster(rows)
+    assert len(list((tmp_path / "passes").iterdir())) == 2
+
+
+def test_labels_are_not_written_over(tmp_path):
+    labels = np.arange(5) % 2
+    (file,) = scale.write_labels(labels, tmp_path / "labels", names=np.array(["a", "b"]))
+    table = parquet.read_table(file).to_pydict()
+    assert table == {"row": [0, 1, 2, 3, 4], "label": [0, 1, 0, 1, 0], "category": [*"ababa"]}
+    with pytest.raises(InputError, match="holds parts already"):
+        scale.write_labels(labels, tmp_path / "labels")

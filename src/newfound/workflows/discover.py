@@ -151,9 +151,10 @@ def discover(
                 "Parquet parts hold features and a column of labels: leave --train and --labels "
                 "out, and name the column with --label-column."
             )
-        collection = small_collection(parts)
-        if collection is None:
-            return discover_parts(parts, out, job)
+        with parts.connected():
+            collection = small_collection(parts)
+            if collection is None:
+                return discover_parts(parts, out, job)
         source = collection
     if train:
         return _discover_by_training(source, labels, out, (settings, encoder, quick), job)

@@ -84,11 +84,10 @@ def names_parts(source: object) -> bool:
 
 def small_collection(parts: Parts) -> Collection | None:
     """All rows of the parts as a collection, if they are few enough to be searched as a whole."""
-    with parts.connected():
-        rows = from_parquet(parts.source, label_column=parts.label_column)
-        if len(rows) > sample_size(len(rows.classes)):
-            return None
-        X, codes = rows.read_all()
+    rows = from_parquet(parts.source, label_column=parts.label_column)
+    if len(rows) > sample_size(len(rows.classes)):
+        return None
+    X, codes = rows.read_all()
     return _collection(rows, X, codes, np.arange(len(X)), parts)
 
 
@@ -113,22 +112,21 @@ def discover_parts(parts: Parts, out: Path | str | None, job: Job) -> Result:
         raise InputError("Many rows need a run folder, for the categories of all of them: out=….")
     require("pyarrow", "report")
     folder = Path(out)
-    with parts.connected():
-        rows = from_parquet(
-            parts.source, label_column=parts.label_column, resume=folder / "passes"
-        ).with_progress(job.progress)
-        job.data = job.content = hashlib.sha256(rows.fingerprint.encode()).hexdigest()
-        request = Request(
-            job.n_categories,
-            rehearse=job.rehearse,
-            min_confidence=job.min_confidence,
-            sizes=job.sizes,
-        )
-        stored = _finished(folder, request, job)
-        if stored is not None:
-            return stored
-        with open_run(folder, command="discover", data=job.data, overwrite=job.overwrite):
-            return _discover(rows, parts, folder, request, job)
+    rows = from_parquet(
+        parts.source, label_column=parts.label_column, resume=folder / "passes"
+    ).with_progress(job.progress)
+    job.data = job.content = hashlib.sha256(rows.fingerprint.encode()).hexdigest()
+    request = Request(
+        job.n_categories,
+        rehearse=job.rehearse,
+        min_confidence=job.min_confidence,
+        sizes=job.sizes,
+    )
+    stored = _finished(folder, request, job)
+    if stored is not None:
+        return stored
+    with open_run(folder, command="discover", data=job.data, overwrite=job.overwrite):
+        return _discover(rows, parts, folder, request, job)
 
 
 def _finished(folder: Path, request: Request, job: Job) -> Result | None:
