@@ -2,6 +2,7 @@
 
 python studies/scale.py make FOLDER --rows 10000000 --features FILE.npz   # Parquet parts, float16
 python studies/scale.py fit FOLDER [--rows 1000000] [--workers 2] [--resume FOLDER]
+python studies/scale.py workers FOLDER --rows 1000000                     # one worker and two
 python studies/scale.py memory --features FILE.npz                        # an array, and k-means
 python studies/scale.py categories                                        # K from 100 to 2,000
 
@@ -188,6 +189,45 @@ def _column(path, name):
     return parquet.read_table(path, columns=[name]).column(0).fill_null(-1).to_numpy()
 
 
+def one_pass(paths, workers, k=100, q=128):
+    """Seconds, loopback bytes and statistics of one pass with 80 known and 20 other prototypes."""
+    from newfound import scale
+    from newfound.mixture.settling import sum_rows
+
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.standard_normal((q, q)))[0]
+    space = np.zeros(q), directions, np.eye(q)
+    with scale.connect(workers=workers) as client:
+        rows = scale.from_parquet(paths, label_column="label", columns=["embedding"])
+        _ = rows.classes  # and the workers have imported everything
+        watch = Watch()
+        arguments = (*space, rng.standard_normal((k, q)), np.zeros(k), 80, False)
+        results = rows.with_progress(watch).run(sum_rows, *arguments, step="one pass")
+        watch.stopped.set()
+        client.cluster.close()
+    return *watch.passes["one pass"], results
+
+
+def workers_study(folder, n_rows):
+    """One worker against two, and what travels."""
+    paths = sorted(folder.glob("*.parquet"))[: -(-n_rows // PART_ROWS)]
+    load = os.getloadavg()[0]
+    one, _, _, alone = one_pass(paths, 1)
+    two, _, travelled, both = one_pass(paths, 2)
+    pairs = [pair for groups in zip(alone, both, strict=True) for pair in zip(*groups, strict=True)]
+    same = all(np.array_equal(first, second) for first, second in pairs)
+    statistics = sum(array.nbytes for group in both for array in group)
+    print_table(
+        f"one pass over {n_rows:,} rows, load {load:.1f}",
+        [
+            ("one worker against two", f"{one / two:.2f} × ({one:.1f} / {two:.1f} s)", "1.6 ×"),
+            ("the same sums, bit for bit", same, True),
+            ("bytes of statistics", f"{statistics / 1e6:.1f} MB", ""),
+            ("through loopback, with all else on it", f"{travelled / 1e6:.1f} MB", ""),
+        ],
+    )
+
+
 def memory(features, n_rows=300_000):
     """An array in memory: CPU seconds against k-means, and memory beyond the array."""
     from sklearn.cluster import KMeans
@@ -218,7 +258,7 @@ def memory(features, n_rows=300_000):
     )
 
 
-def categories(n_rows=200_000, d=64):
+def categories(n_rows=100_000, d=32):
     """Time and memory of k-means and the mixture as K grows, with K given."""
     from newfound import SplitMergeMixture
 
@@ -247,7 +287,7 @@ def categories(n_rows=200_000, d=64):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["make", "fit", "memory", "categories"])
+    parser.add_argument("what", choices=["make", "fit", "workers", "memory", "categories"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--workers", type=int, default=0)
@@ -260,6 +300,8 @@ def main():
         make(asked.folder, asked.rows, asked.features)
     elif asked.what == "fit":
         fit(asked.folder, asked.rows, asked.workers, asked.resume, asked.starts)
+    elif asked.what == "workers":
+        workers_study(asked.folder, asked.rows)
     elif asked.what == "memory":
         memory(asked.features)
     else:
