@@ -310,7 +310,7 @@ def test_a_record_says_what_was_run(runs, small_set, name):
     run, split = runs[name], make_split(small_set)
     record = run.record
     assert (record.case.method, record.case.dataset, record.case.seed) == (name, "digits", 0)
-    own = {"gpc": "count", "mixture": "count", "gpc-literal": "own"}
+    own = {"gpc": "count", "mixture": "count", "gpc-literal": "own", "cms": "own"}
     assert record.case.k == own.get(name, "brent")
     assert record.case.pca is (name in ("mixture", "gpc", "gpc-literal"))
     assert record.case.epochs == (0 if name in UNTRAINED else 2)
