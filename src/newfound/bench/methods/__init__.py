@@ -56,6 +56,12 @@ def _pim() -> type[BenchMethod]:
     return PIM
 
 
+def _cms() -> type[BenchMethod]:
+    from newfound.bench.methods.cms import CMS
+
+    return CMS
+
+
 def _simgcd() -> type[BenchMethod]:
     from newfound.bench.methods.simgcd import SimGCD
 
@@ -90,6 +96,7 @@ _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "orca": _orca,
     "gcd": _gcd,
     "pim": _pim,
+    "cms": _cms,
     "simgcd": _simgcd,
     "gpc-literal": _gpc_literal,
     "gpc": _gpc,
