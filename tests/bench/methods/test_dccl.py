@@ -8,6 +8,7 @@ import torch
 
 from newfound.bench.methods import dccl as module
 from newfound.bench.methods.dccl import DCCL, CommunityContrast, find_categories, follow
+from newfound.bench.protocol import bench_settings
 from newfound.deep.checkpoint import LAST, load_checkpoint
 from newfound.deep.method import Batch, mixed_contrast
 from newfound.deep.prototypes import Prototypes, Space
@@ -150,6 +151,8 @@ def test_between_moves_communities_stay(few_digits, tmp_path):
 
 
 def test_its_settings_are_recorded(tmp_path):
-    resolved = DCCL(settings=DIGITS, folder=tmp_path, knob_value=0.07).resolved()
-    assert (resolved["temperature"], resolved["prototype_temperature"]) == (0.07, 0.07)
+    assert DCCL.knob.value == bench_settings("digits", method="dccl").losses.prototype_temperature
+    settings = DIGITS.with_changes(prototype_temperature=0.07)
+    resolved = DCCL(settings=settings, folder=tmp_path).resolved()
+    assert resolved["prototype_temperature"] == 0.07
     assert (resolved["contrastive_temperature"], resolved["n_starts"]) == (1.0, 100)

@@ -78,7 +78,7 @@ class DCCL(BenchMethod):
     finds_k = True
     own_k: ClassVar[KSource] = "own"
     defaults: ClassVar[Mapping[str, Any]] = {"weight_average": 0.0, "moves_every": 1}
-    knob = Knob("temperature", TEMPERATURE, (0.05, 0.2))
+    knob = Knob("prototype_temperature", TEMPERATURE, (0.05, 0.2))
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:
         learner = CommunityContrast(self.own_settings(), int(codes.max()) + 1, len(pixels))
@@ -91,7 +91,6 @@ class DCCL(BenchMethod):
         """The settings, with those that keep the E-step from counting and reducing."""
         return self.settings.with_changes(
             contrastive_temperature=CONTRASTIVE_TEMPERATURE,
-            prototype_temperature=self.knob_value,
             acceptance="literal",
             sizes="none",
             pca="off",
