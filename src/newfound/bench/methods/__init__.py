@@ -62,6 +62,12 @@ def _cms() -> type[BenchMethod]:
     return CMS
 
 
+def _dccl() -> type[BenchMethod]:
+    from newfound.bench.methods.dccl import DCCL
+
+    return DCCL
+
+
 def _simgcd() -> type[BenchMethod]:
     from newfound.bench.methods.simgcd import SimGCD
 
@@ -97,6 +103,7 @@ _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "gcd": _gcd,
     "pim": _pim,
     "cms": _cms,
+    "dccl": _dccl,
     "simgcd": _simgcd,
     "gpc-literal": _gpc_literal,
     "gpc": _gpc,
