@@ -271,9 +271,9 @@ def _methods_for(text: str, source: str) -> list[str]:
 
 def _run_all(runs: list[_Run], place: Place) -> None:
     """Run one case after another; those of one seed share their stored views."""
-    from newfound.deep.images.view_pairs import Shelf, shared_views
+    from newfound.deep.images.view_pairs import shared_views
 
-    with shared_views(Shelf()):
+    with shared_views():
         for one in runs:
             _run(one, place)
 

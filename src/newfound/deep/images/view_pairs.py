@@ -47,16 +47,18 @@ _shelf: Shelf | None = None
 
 
 @contextlib.contextmanager
-def shared_views(shelf: Shelf) -> Iterator[None]:
+def shared_views(shelf: Shelf | None = None) -> Iterator[None]:
     """Within it, a training takes its stored views from the shelf, or puts them there.
 
     Parameters
     ----------
-    shelf : Shelf
-        Keeps the views of the last training, and their memory.
+    shelf : Shelf, optional
+        Keeps the views of the last training, and their memory; by default the one that is used
+        already, or a new one.
     """
     global _shelf
-    outer, _shelf = _shelf, shelf
+    outer = _shelf
+    _shelf = shelf or outer or Shelf()
     try:
         yield
     finally:
