@@ -31,7 +31,7 @@ faults: .venv/test-installed
 	@touch $@
 
 .venv/test-installed: .venv/created pyproject.toml constraints/cpu.txt
-	$(PIP_INSTALL) -e '.[cli,train,report,review,offline,dev]'
+	$(PIP_INSTALL) -e '.[cli,train,report,review,scale,offline,dev]'
 	@touch $@
 
 .venv/created:
