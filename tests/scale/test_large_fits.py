@@ -164,5 +164,5 @@ def test_what_needs_all_rows_at_once_takes_arrays_only(collection, setting):
 
 
 def test_weights_take_arrays_only(collection):
-    with pytest.raises(InputError, match="sample_weight needs an array in memory"):
+    with pytest.raises(InputError, match="sample_weight look at all rows together"):
         SemiSupervisedKMeans(12).fit(da.from_array(collection.X), None, np.ones(6000))

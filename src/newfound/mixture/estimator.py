@@ -48,7 +48,7 @@ from newfound.mixture.target import (
     warn_if_missed,
     warn_if_not_kept,
 )
-from newfound.scale.rows import Rows, as_rows
+from newfound.scale.rows import Rows
 
 
 class SplitMergeMixture(
@@ -220,7 +220,15 @@ class SplitMergeMixture(
         """
         random_state = check_random_state(self.random_state)
         self._check_settings()
-        every, sample = self._rows_and_sample(X, y, random_state)
+        every, sample = rows_and_sample(
+            X,
+            y,
+            random_state,
+            functools.partial(check_rows, self, ensure_min_samples=2),
+            n_categories=self.n_components or 0,
+            needs_all=self.acceptance == "literal" or self.assign == "soft",
+        )
+        self.n_features_in_ = sample.X.shape[1]
         rows, n_novel_rows = self._prepare(sample, random_state)
         asked = self.n_components, self.n_components_init
         n_start = resolve_start(*asked, self.count_, rows.n_known, len(rows.V))
@@ -275,24 +283,6 @@ class SplitMergeMixture(
             k = resolve_start(self.n_components, None, None, rows.n_known, len(rows.V))
             start = give_up_smallest(rows.V, rows.codes, start, rows.n_known, k)
         return self._finish(rows, [self._search(rows, start, random_state)], n_novel_rows)
-
-    def _rows_and_sample(
-        self, X: ArrayLike, y: LabelsLike, random_state: np.random.RandomState
-    ) -> tuple[Rows | None, RowSample]:
-        """All rows, if they come in blocks, and the rows to search in."""
-        check = functools.partial(check_rows, self, ensure_min_samples=2)
-        if self.acceptance == "calibrated" and self.assign == "nearest":
-            k = self.n_components or 0
-            every, sample = rows_and_sample(X, y, random_state, check, n_categories=k)
-            self.n_features_in_ = sample.X.shape[1]
-            return every, sample
-        if as_rows(X) is not None:
-            raise InputError(
-                f"acceptance={self.acceptance!r} with assign={self.assign!r} looks at all rows at "
-                "once. Pass an array in memory, or use 'calibrated' with 'nearest'."
-            )
-        X = check(X)
-        return None, RowSample.of_all(X, encode_labels(y, len(X)))
 
     def _prepare(
         self, sample: RowSample, random_state: np.random.RandomState

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from newfound.arrays import ArrayLike, Floats, Ints, LabelsLike, RandomStateLike
 from newfound.errors import DiscoveryWarning, InputError
-from newfound.labels import UNLABELLED, encode_labels
+from newfound.labels import UNLABELLED
 from newfound.mixture.class_order import ClassOrder
 from newfound.mixture.clustering import (
     PartiallyLabelledClusterMixin,
@@ -29,7 +29,7 @@ from newfound.mixture.clustering import (
 )
 from newfound.mixture.lloyd import Partition, PinnedRows, run_lloyd
 from newfound.mixture.rows import nearest_centre, row_keys, squared_distances
-from newfound.mixture.sampling import RowSample, rows_and_sample
+from newfound.mixture.sampling import rows_and_sample
 from newfound.mixture.seeding import distances_to_free, seed_centres
 from newfound.mixture.settling import as_arguments, label_rows, predict_rows, settle
 from newfound.mixture.split_merge import number_components
@@ -142,7 +142,15 @@ class SemiSupervisedKMeans(
         for name in ("n_clusters", "n_init", "max_iter"):
             check_positive_int(name, getattr(self, name))
         random_state = check_random_state(self.random_state)
-        every, sample = self._rows_and_sample(X, y, sample_weight, random_state)
+        every, sample = rows_and_sample(
+            X,
+            y,
+            random_state,
+            functools.partial(check_rows, self),
+            n_categories=self.n_clusters,
+            needs_all=sample_weight is not None,
+        )
+        self.n_features_in_ = sample.X.shape[1]
         X, partial = sample.X, sample.partial
         weights = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         n_clusters = self._resolve_n_clusters(len(X), partial.n_known)
@@ -175,25 +183,6 @@ class SemiSupervisedKMeans(
         if every is not None:
             self._settle(every, len(X))
         return self
-
-    def _rows_and_sample(
-        self,
-        X: ArrayLike,
-        y: LabelsLike,
-        sample_weight: ArrayLike | None,
-        random_state: np.random.RandomState,
-    ) -> tuple[Rows | None, RowSample]:
-        """All rows, if they come in blocks, and the rows in which to find the first centres."""
-        if sample_weight is None:
-            check = functools.partial(check_rows, self)
-            k = self.n_clusters
-            every, sample = rows_and_sample(X, y, random_state, check, n_categories=k)
-            self.n_features_in_ = sample.X.shape[1]
-            return every, sample
-        if as_rows(X) is not None:
-            raise InputError("sample_weight needs an array in memory. Leave the weights out.")
-        X = check_rows(self, X)
-        return None, RowSample.of_all(X, encode_labels(y, len(X)))
 
     def _settle(self, every: Rows, n_searched: int) -> None:
         """Run Lloyd's iterations over all rows, from the centres of the sample."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from newfound.arrays import ArrayLike, Bools, Floats, Ints, Keys, LabelsLike
+from newfound.errors import InputError
 from newfound.labels import UNLABELLED, PartialLabels, encode_labels
 from newfound.mixture.rows import mix, row_keys
 from newfound.scale.blocks import Block, Statistics
@@ -59,6 +60,7 @@ def rows_and_sample(
     random_state: np.random.RandomState,
     check: Callable[[ArrayLike], Floats],
     n_categories: int = 0,
+    needs_all: bool = False,
 ) -> tuple[Rows | None, RowSample]:
     """Rows in blocks, if there are too many to be searched as a whole, and what to search.
 
@@ -74,6 +76,8 @@ def rows_and_sample(
         Checks an array in memory and returns it as float32 or float64.
     n_categories : int, default=0
         Number of categories that was asked for; known classes count anyway.
+    needs_all : bool, default=False
+        Whether all rows must be searched together, which only an array in memory allows.
 
     Returns
     -------
@@ -83,6 +87,14 @@ def rows_and_sample(
         All rows, or a sample of them.
     """
     rows = as_rows(X, y)
+    if needs_all and rows is not None:
+        raise InputError(
+            "acceptance='literal', assign='soft' and sample_weight look at all rows together. Pass "
+            "an array in memory, or leave them out."
+        )
+    if needs_all:
+        X = check(X)
+        return None, RowSample.of_all(X, encode_labels(y, len(X)))
     if rows is None:
         # large arrays are checked and converted block by block
         in_blocks = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
