@@ -2,6 +2,7 @@
 
 python studies/scale.py make FOLDER --rows 10000000 --features FILE.npz   # Parquet parts, float16
 python studies/scale.py fit FOLDER [--rows 1000000] [--workers 2] [--resume FOLDER]
+python studies/scale.py growth FOLDER --rows 10000000                     # CPU per row of a pass
 python studies/scale.py workers FOLDER --rows 1000000                     # one worker and two
 python studies/scale.py memory --features FILE.npz                        # an array, and k-means
 python studies/scale.py categories                                        # K from 100 to 2,000
@@ -118,7 +119,8 @@ class Watch:
             self.passes[step] = tuple((after - before) / share for before, after in spent)
             seconds, cpu, travelled = self.passes[step]
             print(
-                f"  {step}: {seconds:.1f} s, CPU {cpu:.1f} s, loopback {travelled / 1e6:.1f} MB",
+                f"  {step}: {seconds:.1f} s, CPU {cpu:.1f} s, loopback {travelled / 1e6:.1f} MB, "
+                f"memory so far {self.peak / 2**30:.2f} GiB",
                 flush=True,
             )
 
@@ -207,20 +209,60 @@ def _column(path, name):
     return parquet.read_table(path, columns=[name]).column(0).fill_null(-1).to_numpy()
 
 
-def one_pass(paths, workers, k=100, q=128):
-    """Seconds, loopback bytes and statistics of one pass with 80 known and 20 other prototypes."""
+def pass_arguments(k=100, q=128):
+    """Arguments of a pass with 80 known and 20 other prototypes."""
+    rng = np.random.default_rng(0)
+    directions = np.linalg.qr(rng.standard_normal((q, q)))[0]
+    return np.zeros(q), directions, np.eye(q), rng.standard_normal((k, q)), np.zeros(k), 80, False
+
+
+def growth(folder, n_rows):
+    """CPU per row of a pass over all rows and over a tenth, group by group in turn.
+
+    The machine may be busy with other things, which slow both down alike.
+    """
+    from newfound import scale
+    from newfound.mixture.settling import sum_rows
+    from newfound.scale.blocks import BLOCK_ROWS, group_bounds
+    from newfound.scale.passes import Call, run_group
+
+    paths = sorted(folder.glob("*.parquet"))[: -(-n_rows // PART_ROWS)]
+    sizes, spent = [], []
+    for some in (paths[: len(paths) // 10], paths):
+        rows = scale.from_parquet(some, label_column="label", columns=["embedding"])
+        call = Call(sum_rows, pass_arguments(), rows.classes, BLOCK_ROWS)
+        sizes.append((rows, call, group_bounds(len(rows))))
+        spent.append([0.0, 0])
+    for turn in range(4):
+        for which, (rows, call, bounds) in enumerate(sizes):
+            per_turn = 10 if which == 0 else 1
+            for group in bounds[turn * per_turn : (turn + 1) * per_turn]:
+                start = time.process_time()
+                run_group(call, rows.features, rows.labels, group)
+                if turn:  # the first turn reads files and warms up
+                    spent[which][0] += time.process_time() - start
+                    spent[which][1] += group[1] - group[0]
+    few, many = (1e6 * seconds / n for seconds, n in spent)
+    print_table(
+        f"a pass over {n_rows // 10:,} and {n_rows:,} rows, load {os.getloadavg()[0]:.1f}",
+        [
+            ("CPU s per million rows", f"{few:.2f}, {many:.2f}", ""),
+            ("relative to linear growth", f"{many / few:.2f}", "at most 1.3"),
+        ],
+    )
+
+
+def one_pass(paths, workers):
+    """Seconds, loopback bytes and statistics of one pass."""
     from newfound import scale
     from newfound.mixture.settling import sum_rows
 
-    rng = np.random.default_rng(0)
-    directions = np.linalg.qr(rng.standard_normal((q, q)))[0]
-    space = np.zeros(q), directions, np.eye(q)
     with scale.connect(workers=workers) as client:
         rows = scale.from_parquet(paths, label_column="label", columns=["embedding"])
         _ = rows.classes  # and the workers have imported everything
         watch = Watch()
-        arguments = (*space, rng.standard_normal((k, q)), np.zeros(k), 80, False)
-        results = rows.with_progress(watch).run(sum_rows, *arguments, step="one pass")
+        rows = rows.with_progress(watch)
+        results = rows.run(sum_rows, *pass_arguments(), step="one pass")
         watch.stopped.set()
         client.cluster.close()
     return *watch.passes["one pass"], results
@@ -305,19 +347,27 @@ def categories(n_rows=100_000, d=32):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["make", "fit", "workers", "memory", "categories"])
+    parser.add_argument(
+        "what", choices=["make", "fit", "growth", "workers", "memory", "categories"]
+    )
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--passes", type=int, default=10, help="at most so many settling passes")
     parser.add_argument("--resume", type=Path)
     parser.add_argument("--features", type=Path)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
+    from newfound.mixture import settling
+
     if asked.what == "make":
         make(asked.folder, asked.rows, asked.features)
     elif asked.what == "fit":
+        settling.MAX_PASSES = asked.passes
         fit(asked.folder, asked.rows, asked.workers, asked.resume, asked.starts)
+    elif asked.what == "growth":
+        growth(asked.folder, asked.rows)
     elif asked.what == "workers":
         workers_study(asked.folder, asked.rows)
     elif asked.what == "memory":

@@ -18,8 +18,8 @@ from newfound.arrays import Floats, Ints
 from newfound.errors import InputError
 from newfound.words import first_few, plural
 
-#: Rows of a block, the unit that is read and computed at once.
-BLOCK_ROWS = 2**16
+#: Rows of a block, the unit that is read and computed at once; more would not fit into a cache.
+BLOCK_ROWS = 2**14
 #: Groups of more rows than a block, so that what travels does not grow with the rows; and the most
 #: rows of a group, so that one group of a Dask array fits into the memory of a worker.
 N_GROUPS, GROUP_ROWS = 64, 2**20
