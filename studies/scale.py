@@ -259,10 +259,10 @@ def one_pass(paths, workers):
 
     with scale.connect(workers=workers) as client:
         rows = scale.from_parquet(paths, label_column="label", columns=["embedding"])
-        _ = rows.classes  # and the workers have imported everything
+        classes = rows.classes  # now the workers have imported everything
         watch = Watch()
-        rows = rows.with_progress(watch)
-        results = rows.run(sum_rows, *pass_arguments(), step="one pass")
+        options = {"step": "one pass", "classes": classes}
+        results = rows.with_progress(watch).run(sum_rows, *pass_arguments(), **options)
         watch.stopped.set()
         client.cluster.close()
     return *watch.passes["one pass"], results

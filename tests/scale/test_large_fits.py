@@ -110,12 +110,15 @@ def test_a_count_is_the_same_from_a_dask_array(collection):
     assert found.known_size == pytest.approx(500, rel=0.1)  # of all rows, not of the sample
 
 
-def test_few_rows_need_no_sample(collection, mixture):
-    X, y = collection.X[:1000], collection.y[:1000]
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_few_rows_need_no_sample(collection, mixture, dtype):
+    X, y = collection.X[:1000].astype(dtype), collection.y[:1000]
     expected = mixture.fit(X, y).labels_.copy()
-    found = mixture.fit(da.from_array(X, 300), y).labels_
-    assert isinstance(found, da.Array)
-    np.testing.assert_array_equal(found.compute(), expected)
+    means = mixture.means_
+    found = mixture.fit(da.from_array(X, 300), y)
+    assert isinstance(found.labels_, da.Array)
+    np.testing.assert_array_equal(found.labels_.compute(), expected)
+    np.testing.assert_array_equal(found.means_, means)
 
 
 def test_the_order_of_rows_does_not_decide_the_sample(collection):

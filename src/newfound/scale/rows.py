@@ -163,6 +163,8 @@ class Rows:
         plain = dataclasses.replace(self, journal=None)
         groups = plain.run(read_group, step="Reading rows", classes=self.classes)
         X, codes = (np.concatenate(arrays) for arrays in zip(*groups, strict=True))
+        if self.features.read(0, 1).dtype == np.float16:  # as scikit-learn converts an array
+            X = X.astype(np.float64)
         return X, codes
 
 
