@@ -252,38 +252,38 @@ def growth(folder, n_rows):
     )
 
 
-def one_pass(paths, workers):
-    """Seconds, loopback bytes and statistics of one pass."""
+def workers_study(folder, n_rows):
+    """One worker against two, and what travels."""
     from newfound import scale
     from newfound.mixture.settling import sum_rows
 
-    with scale.connect(workers=workers) as client:
-        rows = scale.from_parquet(paths, label_column="label", columns=["embedding"])
-        classes = rows.classes  # now the workers have imported everything
-        watch = Watch()
-        options = {"step": "one pass", "classes": classes}
-        results = rows.with_progress(watch).run(sum_rows, *pass_arguments(), **options)
-        watch.stopped.set()
-        client.cluster.close()
-    return *watch.passes["one pass"], results
-
-
-def workers_study(folder, n_rows):
-    """One worker against two, and what travels."""
     paths = sorted(folder.glob("*.parquet"))[: -(-n_rows // PART_ROWS)]
-    load = os.getloadavg()[0]
-    one, _, _, alone = one_pass(paths, 1)
-    two, _, travelled, both = one_pass(paths, 2)
-    pairs = [pair for groups in zip(alone, both, strict=True) for pair in zip(*groups, strict=True)]
+    spent, results = {}, {}
+    with scale.connect(workers=2) as client:
+        few = scale.from_parquet(paths[:1], columns=["embedding"])
+        few.run(sum_rows, *pass_arguments(), step="imports", classes=np.arange(80))
+        rows = scale.from_parquet(paths, label_column="label", columns=["embedding"])
+        for workers in (2, 1):
+            watch = Watch()
+            options = {"step": f"a pass with {workers}", "classes": np.arange(80)}
+            results[workers] = rows.with_progress(watch).run(sum_rows, *pass_arguments(), **options)
+            watch.stopped.set()
+            spent[workers] = watch.passes[options["step"]]
+            if workers == 2:
+                client.retire_workers(list(client.scheduler_info()["workers"])[:1])
+        client.cluster.close()
+    pairs = zip(results[1], results[2], strict=True)
+    pairs = [pair for groups in pairs for pair in zip(*groups, strict=True)]
     same = all(np.array_equal(first, second) for first, second in pairs)
-    statistics = sum(array.nbytes for group in both for array in group)
+    statistics = sum(array.nbytes for group in results[2] for array in group)
+    one, two = spent[1][0], spent[2][0]
     print_table(
-        f"one pass over {n_rows:,} rows, load {load:.1f}",
+        f"one pass over {n_rows:,} rows, load {os.getloadavg()[0]:.1f}",
         [
             ("one worker against two", f"{one / two:.2f} × ({one:.1f} / {two:.1f} s)", "1.6 ×"),
             ("the same sums, bit for bit", same, True),
             ("bytes of statistics", f"{statistics / 1e6:.1f} MB", ""),
-            ("through loopback, with all else on it", f"{travelled / 1e6:.1f} MB", ""),
+            ("through loopback, with all else on it", f"{spent[2][2] / 1e6:.1f} MB", ""),
         ],
     )
 
