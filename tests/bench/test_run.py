@@ -358,7 +358,7 @@ def test_epochs_are_those_of_the_log(runs, folder, name):
     assert len(epochs) == 2
     found = [epoch["n_novel"] for epoch in epochs if epoch["n_novel"] is not None]
     assert record.n_novel_by_epoch == found
-    assert len(found) == (2 if name in ("dccl", "gpc", "gpc-literal") else 0)
+    assert len(found) == (2 if name in ("dccl", "bacon", "gpc", "gpc-literal") else 0)
     assert record.seconds_per_epoch == round(median(epoch["seconds"] for epoch in epochs), 3)
     share = sum(epoch["e_step_seconds"] for epoch in epochs)
     assert record.e_step_share == round(share / sum(epoch["seconds"] for epoch in epochs), 3)

@@ -138,6 +138,7 @@ def test_an_interrupted_training_resumes_to_the_same_bits(few_digits, tmp_path):
         fit("b", listener=Stop())
     np.testing.assert_array_equal(fit("b").features_, whole.features_)
     stored = [load_checkpoint(tmp_path / name / LAST)[0] for name in "ab"]
+    assert stored[0]["network.head.n_neighbours"] in module.N_NEIGHBOURS
     for name in ("prototypes", "n_neighbours", "epoch"):
         assert torch.equal(*(tensors[f"network.head.{name}"] for tensors in stored))
 
