@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 import newfound
 from newfound.bench import finding_k, provenance
 from newfound.bench import run as module
-from newfound.bench.case import Case, weights_id
+from newfound.bench.case import Case
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import NAMES
 from newfound.bench.protocol import bench_settings, make_case
@@ -29,6 +29,7 @@ from newfound.bench.splits import make_split
 from newfound.bench.start import start_features
 from newfound.deep import estep, trainer
 from newfound.deep.network.backbone import load_backbone
+from newfound.deep.network.identity import weights_id
 from newfound.deep.partition import mixture_for, mixture_space
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
