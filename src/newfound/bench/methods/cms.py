@@ -56,7 +56,8 @@ class CMS(BenchMethod):
       test split. Here a share of the labels is held out for K and the shifts (the setting
       `validation_share`, 0.1), also if K is given, and the last epoch is used. Clusters are matched
       to classes over all labelled rows, and the accuracy is that of the held-out ones: a few rows
-      of a class alone would fit any large K. Of equally good K the largest is used.
+      of a class alone would fit any large K. If classes have too few labels to hold one out, all
+      labelled rows are judged. Of equally good K the largest is used.
     - Neighbours are those among the latest embeddings that each image had in a batch (the mean of
       its two views), up to two epochs old. The authors embed all images before each epoch. In
       the first epoch, images that have not been seen yet count as zero.
