@@ -175,6 +175,7 @@ const makeCard = (card) => {
   if (card.kind === "novel") verbs.append(verb("Not one", "X", () => reject(card), "verb last"));
   const told = [];
   if (card.words.length) told.push(make("p", "facts telling", `${state.kind === "texts" ? "words" : "in file names"}: ${card.words.join(", ")}`));
+  if (card.values.length) told.push(make("p", "facts telling", card.values.join(" · ")));
   if (card.like.length && card.kind === "novel") told.push(make("p", "facts", `nearest known: ${card.like.join(", ")}`));
   box.append(header, facts, ...told, ...weak, make("div", `grid${kindOfGrid}`), verbs);
   near.observe(box);
