@@ -42,6 +42,11 @@ def test_words_are_ranked_by_class_based_tf_idf(make):
     assert suggested_name(cards, []).startswith("card")
 
 
+def test_words_that_name_nothing_are_left_out(make):
+    texts = [*["why is it so, and where is my card?"] * 3, *["I haven't topped up"] * 3]
+    assert telling_words(make(texts=texts)) == [["card"], ["topped", "up"]]
+
+
 def slow_words(texts, codes):
     """The same by loops over texts."""
     bags = [

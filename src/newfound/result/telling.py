@@ -26,6 +26,21 @@ _LONGEST = 30
 #: rarer elsewhere.
 _LEAST_SHARE, _LEAST_LIFT = 0.5, 2.0
 _WORD = re.compile(r"[^\W\d_]{2,}")
+#: English words, and halves of contractions, that name nothing. Words of other languages that are
+#: as common are kept down by their tf-idf only. "Not", "up" and "without" stay: they make names.
+_STOP_WORDS = frozenset(
+    _WORD.findall(
+        """
+        about all also am an and any are as at be because been being both but by can could did didn
+        do does doesn doing don each else ever every few for from get gets getting go goes going got
+        had has hasn have haven having he her here him his how if in into is isn it its just ll may
+        me might more most much must my no of on once one only or other our re shall she should so
+        some such than that the their them then there these they this those through to too us ve
+        very was wasn we were what when where which while who whom whose why will with won would you
+        your
+        """
+    )
+)
 
 
 def telling_words(result: Result) -> list[list[str]]:
@@ -93,7 +108,11 @@ def telling_values(result: Result) -> list[list[str]]:
 
 
 def _words(text: str) -> set[str]:
-    return {word for word in _WORD.findall(text.lower()) if len(word) <= _LONGEST}
+    return {
+        word
+        for word in _WORD.findall(text.lower())
+        if len(word) <= _LONGEST and word not in _STOP_WORDS
+    }
 
 
 def _informative(
