@@ -12,7 +12,15 @@ import numpy as np
 from newfound.errors import InputError
 from newfound.report.items import shorten
 from newfound.result.edits.decisions import Decisions, Obeyed, as_sentence, decide
-from newfound.result.edits.log import COLUMNS, EDITS, Edit, active_edits, add_edit, read_edits
+from newfound.result.edits.log import (
+    COLUMNS,
+    EDITS,
+    Edit,
+    active_edits,
+    add_edit,
+    check_cells,
+    read_edits,
+)
 from newfound.result.levels import steps_for_page
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
@@ -104,6 +112,7 @@ class Desk:
         InputError
             If it names something that is not there, or contradicts an earlier decision.
         """
+        check_cells(edit)
         with self._lock:
             self.refresh()
             if self.trouble:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 DECISIONS = "decisions.json"
 _MOST_PROBLEMS = 10
+#: Between the cells of an edit in its key: the character for it, which hardly any text has.
+_UNIT = "\x1f"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Obeyed:
     effects: dict[str, Effect] = field(default_factory=dict)
     unedited: dict[str, list[str | None]] = field(default_factory=dict)
     base_count: CategoryCount | None = None
+
+    @property
+    def levels(self) -> list[str]:
+        """The levels that were chosen, in the order of the edits."""
+        return [key for key in self.effects if key.split(_UNIT)[0] == "granularity"]
 
     @classmethod
     def read(cls, folder: Path) -> Obeyed:
@@ -189,9 +196,9 @@ def _keys(edits: Sequence[Edit]) -> list[str]:
     seen: Counter[str] = Counter()
     keys = []
     for edit in edits:
-        content = "\x1f".join(edit.content)
+        content = _UNIT.join(edit.content)
         seen[content] += 1
-        keys.append(content if seen[content] == 1 else f"{content}\x1f{seen[content]}")
+        keys.append(content if seen[content] == 1 else f"{content}{_UNIT}{seen[content]}")
     return keys
 
 
