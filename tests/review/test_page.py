@@ -100,6 +100,26 @@ def test_merge_by_dragging(page, run):
     assert written(run) == [("merge", second, first, "")]
 
 
+def has_pictures(page, root):
+    """Wait until the pictures that are in view are drawn."""
+    page.wait_for_function(
+        """root => {
+          const all = [...document.querySelectorAll(`${root} img`)];
+          const seen = all.filter((image) => image.getBoundingClientRect().top < innerHeight);
+          return seen.length && seen.every((image) => image.naturalWidth > 0);
+        }""",
+        arg=root,
+    )
+    return True
+
+
+def test_pictures_are_drawn_on_cards_and_in_questions(page, run):
+    assert has_pictures(page, "#cards")
+    for key, root in (("2", "#questions-panel"), ("3", "#suspects-panel")):
+        page.keyboard.press(key)
+        assert has_pictures(page, root)
+
+
 def test_questions_and_labels_by_keys(page, run):
     page.keyboard.press("2")
     expect(page.locator("#questions-panel .sides img").first).to_be_visible()

@@ -105,21 +105,21 @@ const tile = (row, item, size = "small") => {
   Object.assign(image, { src: `picture/${size}/${row}`, alt: item.id, loading: "lazy", decoding: "async", draggable: false });
   return image;
 };
-const inner = (row, item) => state.kind === "pictures" ? tile(row, item)
+const inner = (row, item, size = "small") => state.kind === "pictures" ? tile(row, item, size)
   : make("bdi", "", item.text ?? item.id);
-const still = (row) => {
+const still = (row, size) => {
   const item = state.items[row];
   const words = state.kind === "texts" ? "quote" : state.kind === "features" ? "chip" : "thumb";
   const button = make("button", words);
   Object.assign(button, { type: "button", title: item.id, tabIndex: -1 });
-  button.append(inner(row, item));
+  button.append(inner(row, item, size));
   button.addEventListener("click", (event) => { event.stopPropagation(); enlarge(row, item); });
   return button;
 };
 const grid = (rows) => {
   const kind = { pictures: "", texts: " words", features: " chips" }[state.kind];
   const box = make("div", `grid${kind}`);
-  box.append(...rows.slice(0, state.kind === "texts" ? 4 : 9).map(still));
+  box.append(...rows.slice(0, state.kind === "texts" ? 4 : 9).map((row) => still(row)));
   return box;
 };
 const enlarge = (row, item) => {

@@ -27,7 +27,11 @@ const makeCard = (card) => {
   const verbs = make("div", "verbs");
   if (!card.decided) verbs.append(verb("Confirm", "C", () => confirm(card)));
   verbs.append(verb("Rename", "R", () => rename(card)), verb("Merge", "M", () => mark(card)), verb("Open", "↵", () => open(card.name)));
-  if (card.kind === "novel") verbs.append(verb("Not one", "X", () => reject(card), "verb last"));
+  if (card.kind === "novel") {
+    const last = verb("Not one", "X", () => reject(card), "verb last");
+    last.title = `Give it up: its ${state.things} go to the nearest other categories (X). If it holds two or three, open it and split`;
+    verbs.append(last);
+  }
   const told = [];
   if (card.words.length) told.push(make("p", "facts telling", `${state.kind === "texts" ? "words" : "in file names"}: ${card.words.join(", ")}`));
   if (card.values.length) told.push(make("p", "facts telling", card.values.join(" · ")));
@@ -37,7 +41,7 @@ const makeCard = (card) => {
   return box;
 };
 const confirm = (card) => decide({ action: "confirm", subject: card.name }, `Confirmed ${card.name}.`);
-const reject = (card) => decide({ action: "reject", subject: card.name }, `${card.name} is not one category.`);
+const reject = (card) => decide({ action: "reject", subject: card.name }, `${card.name} is given up: its ${state.things} go to the nearest other categories.`);
 const merge = (one, other) => { marked = null; return decide({ action: "merge", subject: one, object: other }, `Merged ${one} and ${other}.`); };
 const mark = (card) => {
   if (marked && marked !== card.name) return merge(marked, card.name);

@@ -73,11 +73,13 @@ const showTrust = (trust) => {
   const details = make("details", "verdict");
   const summary = make("summary", "", "How far to trust this run: ");
   summary.append(make("b", `word-${trust.word.replace("'", "")}`, trust.word));
-  const list = make("ul");
-  const lines = [...trust.reasons, trust.confidence].filter(Boolean);
-  lines.push(...trust.classes.map(([name, words]) => `${name}: ${words}`));
-  lines.push(...trust.unstable.map(([name, value]) => `${name} did not come back (Jaccard index ${value})`));
-  list.append(...lines.map((line) => make("li", "", line)));
-  details.append(summary, list);
+  const list = (lines) => { const box = make("ul"); box.append(...lines.map((line) => make("li", "", line))); return box; };
+  const more = (words, lines) => { const box = make("details"); box.append(make("summary", "", words), list(lines)); return lines.length ? [box] : []; };
+  details.append(
+    summary,
+    list([...trust.reasons, trust.confidence].filter(Boolean)),
+    ...more("Known categories that were not found again when hidden", trust.classes.map(([name, words]) => `${name}: ${words}`)),
+    ...more("New categories that did not come back with other seeds or rows", trust.unstable.map(([name, value]) => `${name}: Jaccard index ${value}`)),
+  );
   root.replaceChildren(details);
 };

@@ -51,11 +51,11 @@ const showSuspects = () => {
   root.replaceChildren(box);
   return null;
 };
-const interval = (count) => `${Math.floor(count.low)} to ${Math.ceil(count.high)}`;
+const interval = (count) => `${Math.round(count.low)} to ${Math.round(count.high)}`; // as the report rounds it
 const showInterval = ({ before, now, n_answers: n }) => {
   const words = `${now.n} new ${now.n === 1 ? "category" : "categories"}, 90 % interval: ${interval(now)}.`;
   const told = make("p", "lead", words);
-  const then = make("p", "hint", n ? `Before your ${number(n)} ${n === 1 ? "answer" : "answers"}: ${before.n}, ${interval(before)}.` : "Each answer makes the interval narrower.");
+  const then = make("p", "hint", n ? `Before your ${number(n)} ${n === 1 ? "answer" : "answers"}: ${before.n}, ${interval(before)}.` : "The interval follows your answers.");
   const bar = make("div", "span");
   bar.setAttribute("role", "img");
   bar.setAttribute("aria-label", words);
@@ -87,7 +87,7 @@ const showNumber = () => {
   const sides = make("div", "sides");
   for (const [row, item] of [[q.first, one], [q.second, other]]) {
     const box = make("div", `middle${state.kind === "pictures" ? "" : " wide"}`);
-    box.append(still(row));
+    box.append(still(row, "large"));
     if (item.label !== null) box.append(make("p", "hint", item.label));
     sides.append(box);
   }

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from newfound.errors import InputError
 from newfound.files import read_json
 from newfound.mixture.counting.count import CategoryCount
+from newfound.result.digests import CheckedFiles
 from newfound.result.edits.log import EDITS, Edit, active_edits
 from newfound.result.edits.resolve import RowError, effect_of
 from newfound.result.edits.state import Effect, State
+from newfound.result.run_folder import RUN, read_settled
 from newfound.words import plural
 
 if TYPE_CHECKING:
@@ -55,17 +57,28 @@ class Obeyed:
 
     @classmethod
     def read(cls, folder: Path) -> Obeyed:
-        """Read it; nothing was obeyed if there is no such file."""
-        path = Path(folder) / DECISIONS
-        if not path.is_file():
+        """Read it; nothing was obeyed if there is no such file.
+
+        Raises
+        ------
+        InputError
+            If it is not what newfound wrote: items would silently go elsewhere.
+        """
+        if not (Path(folder) / DECISIONS).is_file():
             return cls()
-        content = read_json(path)
+        return read_settled(Path(folder), lambda: cls._read_file(Path(folder)))
+
+    @classmethod
+    def _read_file(cls, folder: Path) -> Obeyed:
+        path = folder / DECISIONS
         try:
+            files = CheckedFiles(folder, read_json(folder / RUN))
+            content = read_json(files.file(DECISIONS) if files.has(DECISIONS) else path)
             effects = {key: Effect(**value) for key, value in content["effects"].items()}
             count = content.get("count")
             base = None if count is None else CategoryCount.from_plain(count)
             return cls(effects, dict(content["unedited"]), base)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (InputError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
                 f"{path} is damaged ({error!r}). Delete it: the edits are then read as if they "
                 "were new."
