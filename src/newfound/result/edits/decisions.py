@@ -80,8 +80,8 @@ class Obeyed:
             return cls(effects, dict(content["unedited"]), base)
         except (InputError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{path} is damaged ({error!r}). Delete it: the edits are then read as if they "
-                "were new."
+                f"{path} is damaged ({error}). Restore it from a copy; or delete it, and the rows "
+                f"of {EDITS} that this result has obeyed already."
             ) from error
 
     def as_json(self, base_count: CategoryCount | None = None) -> dict[str, Any]:
