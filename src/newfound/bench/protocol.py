@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from newfound.bench.case import Case, Clustering, KSource, PrototypeSource, weights_id
+from newfound.bench.case import Case, Clustering, KSource, PrototypeSource
 from newfound.bench.datasets import DATASETS
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.datasets.long_tail import base_of
 from newfound.bench.methods import find_method
+from newfound.deep.network.identity import weights_id
 from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
 from newfound.workflows.demo import DIGITS
@@ -146,7 +147,7 @@ def _changes(method: str, dataset: str, settings: Settings, n_starts: int) -> di
         for name, value in settings.as_dict().items()
         if name not in _NOT_CHANGES and value != base[name]
     }
-    if n_starts != N_STARTS and cls.learns_without_k:
+    if n_starts != N_STARTS and cls.uses_starts:
         changes["n_starts"] = n_starts
     matters = _OF_START | _OF_CLUSTERING if cls.finds_k else _OF_START
     return changes if cls.learns else _only(changes, matters)
