@@ -223,10 +223,24 @@ def test_merged_and_split_categories_are_told():
     assert changes.merged == {"x": ["x", "y"]}
     assert changes.split == {"z": ["new-001", "z"]}
     assert str(changes).splitlines()[1:4] == [
-        "Merged into x: x, y.",
+        "Merged into x: y.",
         "Split: z is now new-001, z.",
         "New category: new-001 (1 item).",
     ]
+    assert "Gone" not in str(changes)
+
+
+def test_a_category_that_was_given_up_is_gone_and_not_split():
+    before = table(a="x", b="x", c="x", d="x", e="y", f="y", g="y", h="z")
+    now = table(a="owl", b="owl", c="z", d="z", e="owl", f="owl", g="owl", h="z")
+    changes = compare(before, now)
+    assert (changes.renamed, changes.split) == ({"y": "owl"}, {})
+    assert "Gone: x; most of its items are now in owl." in str(changes)
+
+
+def test_the_parts_of_a_split_are_told_once():
+    changes = compare(table(a="x", b="x", c="x", d="x"), table(a="p", b="p", c="q", d="q"))
+    assert changes.split == {"x": ["p", "q"]}
     assert "Gone" not in str(changes)
 
 

@@ -144,6 +144,15 @@ def test_texts_come_back_as_texts(result, tmp_path):
     assert again.collection.texts == texts
 
 
+def test_metadata_come_back_and_those_of_an_earlier_result_do_not(result, folder):
+    n = len(result.collection)
+    metadata = {"site": [None, *["=dune"] * (n - 1)], "id": ["7"] * n}
+    write_result(replace(result, collection=replace(result.collection, metadata=metadata)), folder)
+    assert read_result(folder).collection.metadata == metadata
+    write_result(result, folder)
+    assert read_result(folder).collection.metadata == {}
+
+
 def join_ids(folder):
     """Store the ids of exemplars and borderline items as version 0.1.0 did, and no numbers."""
     path = folder / "categories.parquet"

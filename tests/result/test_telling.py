@@ -7,7 +7,12 @@ import pytest
 from samples import objects
 
 from newfound.data.collection import Collection
-from newfound.result.telling import nearest_known, suggested_name, telling_words
+from newfound.result.telling import (
+    nearest_known,
+    suggested_name,
+    telling_values,
+    telling_words,
+)
 
 HOSTILE = "<script>alert(1)</script> refund"
 TEXTS = [
@@ -34,7 +39,12 @@ def test_words_are_ranked_by_class_based_tf_idf(make):
     cards, refunds = telling_words(make(texts=TEXTS))
     assert cards[0] == "card"
     assert refunds == ["refund"]  # the only word that two of its texts have and is rare elsewhere
-    assert suggested_name(cards).startswith("card")
+    assert suggested_name(cards, []).startswith("card")
+
+
+def test_words_that_name_nothing_are_left_out(make):
+    texts = [*["why is it so, and where is my card?"] * 3, *["I haven't topped up"] * 3]
+    assert telling_words(make(texts=texts)) == [["card"], ["topped", "up"]]
 
 
 def slow_words(texts, codes):
@@ -66,6 +76,17 @@ def test_file_names_are_used_only_if_they_tell_something(make):
     assert telling_words(make(numbered, features=features)) == [[], []]
     named = ["owl/1.png", "owl/2.png", "x/3.png", "harbour/4.png", "harbour/5.png", "x/6.png"]
     assert telling_words(make(named, features=features)) == [["owl"], ["harbour"]]
+
+
+def test_values_of_further_columns_that_set_a_category_apart(make):
+    metadata = {
+        "site": ["dune", "dune", None, "lake: north", "lake: north", "dune"],
+        "camera": ["a", "a", "a", "a", "a", "b"],  # most have it in both categories
+    }
+    dunes, lakes = telling_values(make(features=np.zeros((6, 2)), metadata=metadata))
+    assert (dunes, lakes) == ([], ["site: lake: north"])  # a third of the dunes is elsewhere
+    assert suggested_name([], lakes) == "lake: north"
+    assert suggested_name([], dunes) == ""
 
 
 def test_nearest_known_categories_of_new_ones(result):

@@ -8,6 +8,7 @@ from playwright.sync_api import expect, sync_playwright
 from review_server import HOSTILE, serving
 from samples import Blobs, Digits
 
+from newfound.result.edits.log import EDITS
 from newfound.workflows.discover import discover
 
 N = 150
@@ -47,8 +48,23 @@ def blobs_run(tmp_path_factory):
     return out
 
 
+@pytest.fixture(scope="module")
+def server(digits_run, tmp_path_factory):
+    """A server for all tests of a file; `run` takes their decisions away again."""
+    folder = shutil.copytree(digits_run, tmp_path_factory.mktemp("served") / "run")
+    with serving(folder) as server:
+        yield server
+
+
 @pytest.fixture
-def run(digits_run, tmp_path):
+def run(server):
+    """The run on pictures that is served, without decisions."""
+    yield server.desk.folder
+    (server.desk.folder / EDITS).unlink(missing_ok=True)
+
+
+@pytest.fixture
+def own_run(digits_run, tmp_path):
     """A copy of the run on pictures, which a test may change."""
     return shutil.copytree(digits_run, tmp_path / "run")
 
@@ -56,12 +72,6 @@ def run(digits_run, tmp_path):
 @pytest.fixture
 def features_run(blobs_run, tmp_path):
     return shutil.copytree(blobs_run, tmp_path / "run")
-
-
-@pytest.fixture
-def server(run):
-    with serving(run) as server:
-        yield server
 
 
 @pytest.fixture(scope="session")
@@ -88,9 +98,19 @@ def browser(chromium):
 
 
 @pytest.fixture
-def page(browser, server):
-    """The review page, loaded."""
-    page = browser.new_page()
-    page.goto(server.address)
-    page.wait_for_selector(".card")
-    return page
+def visit(browser):
+    """Open the review page of a server."""
+
+    def visit(server):
+        page = browser.new_page()
+        page.goto(server.address)
+        page.wait_for_selector(".card")
+        return page
+
+    return visit
+
+
+@pytest.fixture
+def page(visit, server, run):
+    """The review page of the run on pictures."""
+    return visit(server)

@@ -12,6 +12,7 @@ from review_server import HOSTILE, serving
 
 from newfound.result.edits.log import read_edits
 from newfound.result.store import read_result
+from newfound.review.server import ReviewServer, review
 
 
 def card(page, name):
@@ -99,6 +100,26 @@ def test_merge_by_dragging(page, run):
     assert written(run) == [("merge", second, first, "")]
 
 
+def has_pictures(page, root):
+    """Wait until the pictures that are in view are drawn."""
+    page.wait_for_function(
+        """root => {
+          const all = [...document.querySelectorAll(`${root} img`)];
+          const seen = all.filter((image) => image.getBoundingClientRect().top < innerHeight);
+          return seen.length && seen.every((image) => image.naturalWidth > 0);
+        }""",
+        arg=root,
+    )
+    return True
+
+
+def test_pictures_are_drawn_on_cards_and_in_questions(page, run):
+    assert has_pictures(page, "#cards")
+    for key, root in (("2", "#questions-panel"), ("3", "#suspects-panel")):
+        page.keyboard.press(key)
+        assert has_pictures(page, root)
+
+
 def test_questions_and_labels_by_keys(page, run):
     page.keyboard.press("2")
     expect(page.locator("#questions-panel .sides img").first).to_be_visible()
@@ -140,7 +161,7 @@ def test_slide_to_a_coarser_level_by_keys_and_undo(page, run):
     expect(page.locator("#level")).to_be_focused()
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#level-use")).to_have_text(f"Use the level of {before + 5 - 1}")
-    expect(page.locator("#level-words")).to_contain_text("are one here")
+    expect(page.locator("#level-words")).to_contain_text("is divided into")
     page.keyboard.press("Enter")
     expect(page.locator(".card.novel")).to_have_count(before - 1)
     assert written(run) == [("granularity", str(before + 5 - 1), "", "")]
@@ -164,7 +185,12 @@ def test_two_tabs_see_each_other_and_a_person_at_the_file(page, browser, server,
         expect(tab.locator("#notices")).to_contain_text("Row 5: there is no category 'nobody'")
 
 
-def test_apply_obeys_and_says_what_changed(page, run):
+def test_apply_obeys_and_says_what_changed(visit, own_run):
+    with serving(own_run) as server:
+        apply_and_look(visit(server), own_run)
+
+
+def apply_and_look(page, run):
     first, second = novel(run)[:2]
     press(page, first, "r")
     page.fill("#ask-input", HOSTILE + "2")
@@ -216,6 +242,7 @@ def test_a_killed_server_loses_nothing(browser, run):
 
 
 def test_ctrl_c_stops_the_server_and_says_what_to_do_next(features_run):
+    read_result(features_run).confirm("new-001")
     command = [sys.executable, "-m", "newfound", "review", str(features_run), "--no-browser"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     address = process.stdout.readline().split()[-1]
@@ -228,28 +255,41 @@ def test_ctrl_c_stops_the_server_and_says_what_to_do_next(features_run):
     assert printed == f"Stopped. To obey what you decided: newfound update {features_run}\n"
 
 
+def test_a_review_without_decisions_leaves_nothing_to_do(features_run, monkeypatch, capsys):
+    monkeypatch.setattr(ReviewServer, "serve", lambda server: server._listener.close())
+    review(features_run, open_browser=False)
+    assert capsys.readouterr().out.endswith("Stopped. Nothing is left to do.\n")
+
+
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_wider_than_the_window(page, width):
     page.set_viewport_size({"width": width, "height": 700})
-    for key in "1234":
+    for key in "12345":
         page.keyboard.press(key)
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        expect(page.locator("[role=tab][aria-selected=true]")).to_be_in_viewport(ratio=1)
 
 
-def test_features_have_a_page_as_well(browser, features_run):
+def test_a_decision_is_a_few_lines_on_a_phone(page, run):
+    read_result(run).rename(novel(run)[0], "a_name_that_is_rather_long_for_a_phone")
+    page.set_viewport_size({"width": 360, "height": 700})
+    page.keyboard.press("4")
+    row = page.locator(".log tr")
+    expect(row).to_contain_text("a_name_that")
+    assert row.bounding_box()["height"] < 120
+
+
+def test_features_have_a_page_as_well(visit, features_run):
     with serving(features_run) as server:
-        page = browser.new_page()
-        page.goto(server.address)
+        page = visit(server)
         expect(page.locator(".card .chip").first).to_be_visible()
         press(page, "new-001", "Enter")
         expect(page.locator(".pick")).to_have_count(30)
 
 
-def test_questions_about_the_number_by_keys(browser, features_run):
+def test_questions_about_the_number_by_keys(visit, features_run):
     with serving(features_run) as server:
-        page = browser.new_page()
-        page.goto(server.address)
-        page.wait_for_selector(".card")
+        page = visit(server)
         page.keyboard.press("5")
         panel = page.locator("#number-panel")
         expect(panel).to_contain_text("30 questions to be sure of the number")

@@ -1,10 +1,10 @@
 """Who is answered by the server, and who is not."""
 
-import http.client
 import json
 import urllib.parse
 
 import pytest
+from review_client import Client
 from review_server import serving
 
 from newfound.errors import InputError
@@ -13,25 +13,6 @@ from newfound.review.security import MAX_BODY, Guard
 from newfound.review.server import ReviewServer
 
 CONFIRM = json.dumps({"action": "confirm", "subject": "new-001"})
-
-
-class Client:
-    def __init__(self, server):
-        parts = urllib.parse.urlsplit(server.address)
-        self.port, self.query = parts.port, parts.query
-        self.token = self.query.partition("=")[2]
-        self.good = {"X-Newfound-Token": self.token}
-
-    def ask(self, path, method="GET", body=None, **headers):
-        names = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        if body is not None:
-            names.setdefault("Content-Type", "application/json")
-        connection.request(method, path, body, names)
-        response = connection.getresponse()
-        content = response.read()
-        connection.close()
-        return response, content
 
 
 @pytest.fixture

@@ -1,8 +1,10 @@
 """Judged pairs change the number of categories, if the sampler drew them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from samples import Blobs
+from samples import Blobs, Species
 
 from newfound.mixture.counting.answers import draw_questions
 from newfound.result.edits.drawn import drawn_answers, partition_of
@@ -51,3 +53,22 @@ def test_pairs_that_a_person_chose_do_not_enter(run):
     assert drawn_answers(run, read_edits(run.folder)) == []
     result, _ = update(run.folder)
     assert result.record.n_novel_interval == pytest.approx(run.record.n_novel_interval)
+
+
+def test_another_number_leaves_known_and_confirmed_categories_as_they_are(tmp_path, monkeypatch):
+    run = discover(Species.take(Species.before), out=tmp_path / "run", rehearse=False)
+    first, *others = run.names[run.n_known :]
+    for name in others[:2]:
+        run.confirm(name)
+    items = np.flatnonzero(run.assigned.labels == run.names.index(first))[:2]
+    run.same(*[run.collection.ids[row] for row in items], probability=0.01)
+
+    def one_fewer(counter, answers):
+        return replace(counter._prior, n_novel=len(others) - 2)
+
+    monkeypatch.setattr("newfound.workflows.answering.AnswerCounter.count", one_fewer)
+    result, _ = update(run.folder)
+    assert (result.n_known, result.n_novel) == (run.n_known + 2, len(others) - 2)
+    before, now = (np.array(r.names)[r.assigned.labels] for r in (run, result))
+    is_known = np.isin(before, [*run.names[: run.n_known], *others[:2]])
+    np.testing.assert_array_equal(now[is_known], before[is_known])

@@ -26,6 +26,7 @@ from newfound.result.store import read_result
 from newfound.workflows import encoding, fitting
 from newfound.workflows.discover import discover
 from newfound.workflows.finished import NOT_REHEARSED, is_complete
+from newfound.workflows.source import fingerprint
 
 GREY = "pixels-8x8-grey"
 N = 300
@@ -627,3 +628,10 @@ def test_a_rehearsal_hides_classes_that_are_as_large_as_known_ones(monkeypatch):
     assert result.n_novel == pytest.approx(12, abs=1)
     assert np.median(result.record.rehearsal.ratios) == pytest.approx(1, abs=0.25)
     assert "which is close to the correct value" in result.trust
+
+
+def test_further_columns_belong_to_the_data_of_a_run(marked):
+    """A run that was made without them is not the run that is asked for."""
+    collection = marked[0].collection
+    more = replace(collection, metadata={"site": ["dune"] * len(collection)})
+    assert fingerprint(more) != fingerprint(collection)

@@ -253,3 +253,17 @@ def test_a_result_in_no_folder_takes_no_edits(run):
     result = discover(Blobs.without(8), rehearse=False, n_categories=8)
     with pytest.raises(InputError, match="in no run folder"):
         result.confirm("new-001")
+
+
+def test_what_was_obeyed_is_not_read_from_a_changed_file(run):
+    run.rename("new-001", "owl")
+    update(run.folder)
+    path = run.folder / "decisions.json"
+    path.write_text(path.read_text().replace("owl", "elk", 1))
+    with pytest.raises(InputError, match=r"decisions\.json is damaged .* or delete it"):
+        update(run.folder)
+    for name in (path, run.folder / EDITS):
+        name.unlink()
+    read_result(run.folder).rename("new-002", "elk")
+    result, _ = update(run.folder)
+    assert {"owl", "elk"} <= set(result.names)

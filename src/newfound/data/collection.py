@@ -22,6 +22,9 @@ from newfound.words import first_few, plural
 #: Labels as a person gave them, texts or numbers; None where an item is unlabelled.
 Labels: TypeAlias = npt.NDArray[np.object_]
 
+#: Column → value of each item, None where it has none.
+Metadata: TypeAlias = dict[str, list[str | None]]
+
 
 @dataclass(frozen=True)
 class Skipped:
@@ -61,6 +64,8 @@ class Collection:
         What was found and left out.
     root : Path, optional
         The folder or file that the collection was read from.
+    metadata : dict of list
+        Further columns of the table of texts or labels (`newfound.data.metadata`).
     """
 
     ids: list[str]
@@ -70,6 +75,7 @@ class Collection:
     texts: list[str] | None = None
     skipped: list[Skipped] = field(default_factory=list)
     root: Path | None = None
+    metadata: Metadata = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         contents = [part for part in (self.paths, self.features, self.texts) if part is not None]
@@ -108,6 +114,7 @@ class Collection:
             paths=None if self.paths is None else [self.paths[i] for i in rows],
             features=None if self.features is None else self.features[rows],
             texts=None if self.texts is None else [self.texts[i] for i in rows],
+            metadata={name: [values[i] for i in rows] for name, values in self.metadata.items()},
         )
 
     def without(self, skips: Iterable[tuple[int, str]]) -> Collection:

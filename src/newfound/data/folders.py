@@ -14,8 +14,9 @@ import unicodedata
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
-from newfound.data.collection import Collection, Skipped
+from newfound.data.collection import Collection, Metadata, Skipped
 from newfound.data.label_tables import labels_by_id
+from newfound.data.metadata import by_id, read_metadata
 from newfound.data.pictures import (
     HEIC_SUFFIXES,
     NO_HEIC,
@@ -23,7 +24,7 @@ from newfound.data.pictures import (
     RAW_SUFFIXES,
     has_heic,
 )
-from newfound.data.tables import as_objects, column_texts, column_values, read_table
+from newfound.data.tables import Table, as_objects, column_texts, column_values, read_table
 from newfound.errors import InputError
 from newfound.files import is_litter
 from newfound.words import first_few
@@ -58,10 +59,15 @@ def read_folder(folder: Path, labels: Path | None, unlabelled_folder: str) -> Co
     # Not resolve(), which follows links: messages keep the path that the person gave.
     root = folder.absolute()
     found, skipped = _list_pictures(root)
+    further: Metadata = {}
+    named: list[str] = []
     if labels is None:
         by_path = _labels_of_folders(root, found, unlabelled_folder)
     else:
-        by_path = _labels_of_table(root, found, Path(labels))
+        labels = Path(labels)
+        table = read_table(labels)
+        named, further = _locate_all(root, found, table, labels), read_metadata(table)
+        by_path = labels_by_id(named, column_values(table, "label", labels), labels)
     # A table may also name a picture whose ending is unusual; it is used like the others.
     ids = sorted({*found, *by_path})
     return Collection(
@@ -70,6 +76,7 @@ def read_folder(folder: Path, labels: Path | None, unlabelled_folder: str) -> Co
         paths=[root / name for name in ids],
         skipped=sorted(_unused(skipped, root, by_path, labels), key=lambda item: item.path),
         root=root,
+        metadata=by_id(further, named, ids),
     )
 
 
@@ -182,9 +189,8 @@ def _labels_of_folders(root: Path, found: list[str], unlabelled_folder: str) -> 
     }
 
 
-def _labels_of_table(root: Path, found: list[str], labels: Path) -> dict[str, Any]:
-    """Labels from a table of paths, by id."""
-    table = read_table(labels)
+def _locate_all(root: Path, found: list[str], table: Table, labels: Path) -> list[str]:
+    """The id of the picture in each row of a table of paths."""
     given = column_texts(table, "path", labels)
     known = {_composed(name): name for name in found} | {name: name for name in found}
     located = [_locate(root, path, known) for path in given]
@@ -200,7 +206,7 @@ def _labels_of_table(root: Path, found: list[str], labels: Path) -> dict[str, An
             f"No file was found for {len(missing)} of {len(given)} paths in {labels}: "
             f"{first_few(missing)}. Paths are relative to {root}.{_near_miss(missing[0], known)}"
         )
-    return labels_by_id(located, column_values(table, "label", labels), labels)
+    return located
 
 
 _OUTSIDE, _MISSING = "..", "."  # no file can have these names

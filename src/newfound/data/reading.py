@@ -31,7 +31,7 @@ def read_collection(
         A ``.csv``, ``.tsv`` or ``.parquet`` with the column ``label``. For pictures it also has
         the column ``path``, relative to the folder. For features and texts it has the column
         ``id``, or one label for each row. An empty label means unlabelled, and so does a picture
-        that the table does not name.
+        that the table does not name. Further columns become metadata (`newfound.data.metadata`).
     unlabelled_folder : str, default="unlabelled"
         Name of the folder beside the class folders whose pictures have no class. ``unlabeled``
         and ``unknown`` are understood too, unless another name is given.

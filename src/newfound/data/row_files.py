@@ -13,9 +13,16 @@ import numpy as np
 
 from newfound.array_files import read_array
 from newfound.arrays import Floats
-from newfound.data.collection import Collection, Labels, check_ids, without_unusable_rows
+from newfound.data.collection import (
+    Collection,
+    Labels,
+    Metadata,
+    check_ids,
+    without_unusable_rows,
+)
 from newfound.data.features import as_features, features_of_table, load_features
 from newfound.data.label_tables import as_labels, labels_by_id
+from newfound.data.metadata import by_id, read_metadata
 from newfound.data.tables import (
     TABLE_SUFFIXES,
     Table,
@@ -34,6 +41,7 @@ class _FileRows(NamedTuple):
     ids: list[str] | None
     y: Labels | None
     content: Floats | list[str]  # features or texts
+    metadata: Metadata
 
 
 def read_row_file(source: Path, labels: Path | None) -> Collection:
@@ -69,9 +77,9 @@ def _read_rows(source: Path) -> _FileRows:
     if suffix == ".npz":
         X, y = load_features(source)
         features = as_features(X, source)
-        return _FileRows(None, as_labels(y, len(features)), features)
+        return _FileRows(None, as_labels(y, len(features)), features, {})
     if suffix == ".npy":
-        return _FileRows(None, None, as_features(read_array(source), source))
+        return _FileRows(None, None, as_features(read_array(source), source), {})
     if suffix in TABLE_SUFFIXES:
         return _rows_of_table(read_table(source), source)
     raise InputError(
@@ -93,9 +101,9 @@ def _rows_of_table(table: Table, source: Path) -> _FileRows:
             "two."
         )
     if X is not None:
-        return _FileRows(ids, y, X)
+        return _FileRows(ids, y, X, {})
     if "text" in table:
-        return _FileRows(ids, y, column_texts(table, "text", source))
+        return _FileRows(ids, y, column_texts(table, "text", source), read_metadata(table))
     hint = f" For pictures give their folder, and {source.name} as the labels." * ("path" in table)
     raise InputError(
         f"{source} has the columns {first_few(table.columns, 8)}, but no 'text' and no numbers to "
@@ -108,7 +116,7 @@ def _with_labels(rows: _FileRows, labels: Path, source: Path) -> _FileRows:
     if rows.y is not None and any(label is not None for label in rows.y):
         raise InputError(f"Both {source} and {labels} have labels. Keep one of the two.")
     table = read_table(labels)
-    given = column_values(table, "label", labels)
+    given, further = column_values(table, "label", labels), read_metadata(table)
     n = len(rows.content)
     if "id" not in table:
         if len(given) != n:
@@ -117,22 +125,23 @@ def _with_labels(rows: _FileRows, labels: Path, source: Path) -> _FileRows:
                 f"{plural(n, 'row')}. Give a label for each row, empty where there is none, or a "
                 "column 'id'."
             )
-        return rows._replace(y=as_labels(given))
+        return rows._replace(y=as_labels(given), metadata=rows.metadata | further)
     named = column_texts(table, "id", labels)
     ids = rows.ids or [str(i) for i in range(n)]
     unknown = sorted(set(named) - set(ids))
     if unknown and rows.ids is None and len(named) == n:
         # The rows have no ids, and the table has one line per row: its ids become the ids of the
         # rows. A table that names rows by their numbers is handled below.
-        return rows._replace(ids=named, y=as_labels(given))
+        return rows._replace(ids=named, y=as_labels(given), metadata=rows.metadata | further)
     if unknown:
         counted = plural(len(unknown), f"id in {labels} is", f"ids in {labels} are")
         raise InputError(
             f"{counted} not in {source}: {first_few(unknown)}. "
             + ("Rows without ids are numbered from 0." if rows.ids is None else "Check the ids.")
         )
-    by_id = labels_by_id(named, given, labels)
-    return rows._replace(y=as_objects([by_id.get(name) for name in ids]))
+    label_of = labels_by_id(named, given, labels)
+    y = as_objects([label_of.get(name) for name in ids])
+    return rows._replace(y=y, metadata=rows.metadata | by_id(further, named, ids))
 
 
 def _as_collection(rows: _FileRows, source: Path) -> Collection:
@@ -146,6 +155,7 @@ def _as_collection(rows: _FileRows, source: Path) -> Collection:
         features=content if isinstance(content, np.ndarray) else None,
         texts=content if isinstance(content, list) else None,
         root=source.absolute(),
+        metadata=rows.metadata,
     )
     collection = without_unusable_rows(collection)
     if rows.ids is None:  # row numbers as texts would be sorted 0, 1, 10, 11, 2

@@ -13,7 +13,7 @@ from newfound.report.doubt import SIGNS, Judgement, Word
 from newfound.report.items import Items, View
 from newfound.result.result import evidence_sentences
 from newfound.result.sentences import move_numbers
-from newfound.result.telling import nearest_known, telling_words
+from newfound.result.telling import nearest_known, telling_values, telling_words
 
 #: Most items on a card, by kind: a text takes the room of two pictures.
 N_EXEMPLARS = {"pictures": 6, "texts": 4, "features": 6}
@@ -47,8 +47,9 @@ class Card:
         Its colour, in degrees.
     nearest : int or None
         Code of the category with the nearest prototype.
-    words, like : list of str
-        What sets it apart, in words, and for a novel category the known ones nearest to it.
+    words, values, like : list of str
+        What sets it apart, in words and in values of further columns, and for a novel category the
+        known ones nearest to it.
     exemplars, borderline : list of View
         Items nearest to the prototype, and those of least confidence.
     why_not_split, why_not_merged : str or None
@@ -72,6 +73,7 @@ class Card:
     hue: int
     nearest: int | None
     words: list[str]
+    values: list[str]
     like: list[str]
     exemplars: list[View]
     borderline: list[View]
@@ -104,11 +106,9 @@ def make_cards(items: Items, judgement: Judgement) -> list[Card]:
     list of Card
         In the order in which the page shows them until a person sorts them.
     """
-    words, like = telling_words(items.result), nearest_known(items.result)
-    cards = [
-        _make_card(items, judgement, code, (words[code], like[code]))
-        for code in range(len(items.names))
-    ]
+    tellers = (telling_words, telling_values, nearest_known)
+    told = zip(*(tell(items.result) for tell in tellers), strict=True)
+    cards = [_make_card(items, judgement, code, of_code) for code, of_code in enumerate(told)]
     return sorted(cards, key=lambda card: (card.kind != "novel", -card.size, card.code))
 
 
@@ -134,9 +134,7 @@ def _is_novel(card: Card) -> bool:
     return card.kind == "novel"
 
 
-def _make_card(
-    items: Items, judgement: Judgement, code: int, told: tuple[list[str], list[str]]
-) -> Card:
+def _make_card(items: Items, judgement: Judgement, code: int, told: tuple[list[str], ...]) -> Card:
     profiles = items.result.profiles
     stability = _number(profiles.stability[code])
     confidence = _number(profiles.mean_confidence[code])
@@ -164,7 +162,8 @@ def _make_card(
         hue=items.hue(code),
         nearest=None if nearest < 0 else nearest,
         words=told[0],
-        like=told[1],
+        values=told[1],
+        like=told[2],
         exemplars=[items.view(row) for row in _exemplars(items, code)],
         borderline=[items.view(row) for row in _borderline(items, code)],
         why_not_split=split,

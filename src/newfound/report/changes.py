@@ -104,7 +104,7 @@ def headline(changes: Changes, kind: str = "features") -> str:
     told = {*changes.renamed.values(), *(now for nows in changes.split.values() for now in nows)}
     lost = {*changes.renamed, *(old for olds in changes.merged.values() for old in olds)}
     new = [name for name in changes.new if name not in {*told, *changes.merged}]
-    gone = [name for name in changes.gone if name not in lost]
+    gone = [name for name in changes.gone if name not in {*lost, *changes.split}]
     counts = {
         "found": (new, "new category was", "new categories were"),
         "renamed": (changes.renamed, "category was", "categories were"),

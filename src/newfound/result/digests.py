@@ -60,6 +60,10 @@ class CheckedFiles:
             if not isinstance(self._digests, dict):
                 raise damaged(folder / DIGESTS, "it holds no digests")
 
+    def has(self, name: str) -> bool:
+        """Whether the result has a file; one that an earlier result has left does not count."""
+        return self._digests is not None and name in self._digests
+
     def file(self, name: str) -> Path:
         """The path of a file that is as it was written.
 

@@ -221,7 +221,10 @@ class Changes:
             f"{len(self.removed):,} removed, {self.n_moved:,} in another category."
         ]
         lines += [f"Renamed: {old} is now {new}." for old, new in self.renamed.items()]
-        lines += [f"Merged into {now}: {first_few(old)}." for now, old in self.merged.items()]
+        lines += [
+            f"Merged into {now}: {first_few([name for name in old if name != now])}."
+            for now, old in self.merged.items()
+        ]
         lines += [f"Split: {old} is now {first_few(new)}." for old, new in self.split.items()]
         named = {*self.renamed.values()}
         lines += [
@@ -229,7 +232,8 @@ class Changes:
             for name, size in self.new.items()
             if name not in named
         ]
-        told = {*self.renamed, *(old for group in self.merged.values() for old in group)}
+        merged = (old for group in self.merged.values() for old in group)
+        told = {*self.renamed, *self.split, *merged}
         lines += [
             f"Gone: {name}" + (f"; most of its {thing}s are now in {now}." if now else ".")
             for name, now in self.gone.items()
@@ -293,7 +297,8 @@ def _lineage(
     sources: dict[str, list[str]] = {}
     renamed = {}
     for (before, now), n in sorted(shared.items(), key=lambda entry: (-entry[1], entry[0])):
-        is_part = now == before or now not in old_sizes
+        # a new category is a part of the one that most of it comes from
+        is_part = now == before or (now not in old_sizes and n > SAME * new_sizes[now])
         if is_part and n >= PART * old_sizes[before]:
             parts.setdefault(before, []).append(now)
         if n > SAME * old_sizes[before] and (before not in new_sizes or before == now):
@@ -303,7 +308,12 @@ def _lineage(
                 renamed[before] = now
     merged = {now: olds for now, olds in sources.items() if len(olds) > 1}
     in_merged = {name for olds in merged.values() for name in olds}
-    split = {before: nows for before, nows in parts.items() if len(nows) > 1}
+    split = {
+        before: nows
+        for before, nows in parts.items()
+        # if most of it is elsewhere, it was given up
+        if len(nows) > 1 and sum(shared[before, now] for now in nows) > SAME * old_sizes[before]
+    }
     renamed = {before: now for before, now in renamed.items() if before not in in_merged}
     return renamed, merged, split
 

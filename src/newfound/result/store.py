@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,6 +47,8 @@ from newfound.result.run_folder import RUN, check_run, read_settled, staged
 #: Columns of ``categories.parquet`` with the evidence as numbers; 0.1.0 kept sentences only.
 _EVIDENCE = ("split_gap", "split_log_ratio", "merge_gap", "merge_log_ratio")
 _PARTNER = "merge_partner"
+#: Further columns of a person's table, one row for each item. Runs without any have no such file.
+METADATA = "metadata.parquet"
 
 
 def write_result(result: Result, folder: Path, **json_files: Any) -> None:
@@ -53,8 +56,8 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
 
     The files are ``assignments.csv`` and ``.parquet``, ``categories.csv`` and ``.parquet``,
     ``skipped.csv``, ``levels.json``, ``run.json`` and the folder ``model``; for texts also
-    ``texts.parquet``. In the CSV files, a text that a spreadsheet would run as a formula begins
-    with an apostrophe.
+    ``texts.parquet``, and for further columns of a person's table ``metadata.parquet``. In the CSV
+    files, a text that a spreadsheet would run as a formula begins with an apostrophe.
 
     Parameters
     ----------
@@ -75,6 +78,9 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
         if collection.texts is not None:
             texts = {"id": as_objects(collection.ids), "text": as_objects(collection.texts)}
             write_parquet(make_table(texts), stage / "texts.parquet")
+        if collection.metadata:
+            columns = {name: as_objects(cells) for name, cells in collection.metadata.items()}
+            write_parquet(make_table(columns), stage / METADATA)
         write_csv(result.table, stage / "assignments.csv")
         write_parquet(result.table, stage / "assignments.parquet")
         write_csv(result.categories, stage / "categories.csv")
@@ -170,6 +176,10 @@ def _read_files(folder: Path) -> Result:
             skipped=_read_skipped(folder / "skipped.csv"),
             root=None if record.source is None else Path(record.source),
         )
+        if files.has(METADATA):
+            further = read_parquet(files.file(METADATA))
+            metadata = {name: further[name].tolist() for name in further}
+            collection = replace(collection, metadata=metadata)
         levels = _read_levels(files, folder)
     return Result(
         collection=collection,

@@ -12,12 +12,25 @@ import numpy as np
 from newfound.errors import InputError
 from newfound.report.items import shorten
 from newfound.result.edits.decisions import Decisions, Obeyed, as_sentence, decide
-from newfound.result.edits.log import COLUMNS, EDITS, Edit, active_edits, add_edit, read_edits
+from newfound.result.edits.log import (
+    COLUMNS,
+    EDITS,
+    Edit,
+    active_edits,
+    add_edit,
+    check_cells,
+    read_edits,
+)
 from newfound.result.levels import steps_for_page
 from newfound.result.result import Result
 from newfound.result.run_folder import RUN
 from newfound.result.store import read_result
-from newfound.result.telling import nearest_known, suggested_name, telling_words
+from newfound.result.telling import (
+    nearest_known,
+    suggested_name,
+    telling_values,
+    telling_words,
+)
 from newfound.result.trust import read_trust, trust_tables
 from newfound.review.number import NumberQueue
 from newfound.review.queues import Pair, Queues, in_order, smaller_half
@@ -69,7 +82,8 @@ class Desk:
         self.queues = Queues(self.result, decided)
         self._confidence = np.nan_to_num(self.result.assigned.confidence).round(3).tolist()
         self._row_of = {item: row for row, item in enumerate(self.result.collection.ids)}
-        told = zip(telling_words(self.result), nearest_known(self.result), strict=True)
+        tellers = (telling_words, telling_values, nearest_known)
+        told = zip(*(tell(self.result) for tell in tellers), strict=True)
         self._told = dict(zip(self.result.names, told, strict=True))
         names = enumerate(self.result.names)
         self._hues = {name: round(20 + code * _GOLDEN_ANGLE) % 360 for code, name in names}
@@ -98,6 +112,7 @@ class Desk:
         InputError
             If it names something that is not there, or contradicts an earlier decision.
         """
+        check_cells(edit)
         with self._lock:
             self.refresh()
             if self.trouble:
@@ -230,7 +245,7 @@ class Desk:
         result, state = self.result, self.decisions.state
         rows = self._rows(name)
         doubt = self.queues.doubts.get(name)
-        words, like = self._told.get(name, ([], []))
+        words, values, like = self._told.get(name, ([], [], []))
         is_class = state.is_class(name)
         is_decided = is_class and all(state.labels[result.collection.ids[row]] for row in rows)
         return {
@@ -243,8 +258,9 @@ class Desk:
             "doubt": 0.0 if doubt is None else doubt.doubt,
             "hue": self._hues.get(name, sum(map(ord, name)) % 360),
             "words": words,
+            "values": values,
             "like": like,
-            "suggested": "" if is_class else suggested_name(words),
+            "suggested": "" if is_class else suggested_name(words, values),
             "rows": rows[:N_SHOWN],
         }
 

@@ -1,10 +1,9 @@
 "use strict";
 // Coarser and finer, and how far to trust the run: the two places above the cards.
-// It is loaded before review.js, which calls showLevels and showTrust with what the server says.
-const element = (name, classes = "", text = "") => Object.assign(document.createElement(name), { className: classes, textContent: text });
+// review.js calls showLevels and showTrust with what the server says.
 
 const showLevels = (levels, choose) => {
-  const root = document.getElementById("granularity");
+  const root = $("#granularity");
   root.hidden = !levels;
   const key = JSON.stringify(levels);
   if (!levels || root.shown === key) return;
@@ -12,15 +11,15 @@ const showLevels = (levels, choose) => {
   const { steps } = levels;
   const low = steps[0].k;
   const high = steps[steps.length - 1].k;
-  const slider = Object.assign(element("input"), { type: "range", min: low, max: high, step: 1, id: "level" });
+  const slider = Object.assign(make("input"), { type: "range", min: low, max: high, step: 1, id: "level" });
   slider.value = levels.chosen;
   slider.setAttribute("aria-label", "Number of categories, known and new");
   slider.setAttribute("aria-describedby", "level-words");
   slider.setAttribute("aria-keyshortcuts", "g");
-  const words = Object.assign(element("p", "hint"), { id: "level-words" });
+  const words = Object.assign(make("p", "hint"), { id: "level-words" });
   words.setAttribute("role", "status");
-  const use = Object.assign(element("button", "quiet"), { type: "button", id: "level-use" });
-  const title = element("b");
+  const use = Object.assign(make("button", "quiet"), { type: "button", id: "level-use" });
+  const title = make("b");
   const slide = () => {
     const step = steps.find(({ k }) => k === Number(slider.value));
     const note = step.counted ? ", as counted" : step.inside ? ", in the 90 % interval" : "";
@@ -37,48 +36,50 @@ const showLevels = (levels, choose) => {
     if (event.key === "Escape") { slider.value = levels.chosen; slide(); slider.blur(); }
   });
   use.addEventListener("click", take);
-  const track = element("div", "levels-track");
+  const track = make("div", "levels-track");
   track.setAttribute("aria-hidden", "true");
   const place = (k) => `${(100 * (k - low)) / Math.max(1, high - low)}%`;
   const inside = steps.filter((step) => step.inside).map(({ k }) => k);
   if (inside.length) {
-    const band = element("span", "band");
+    const band = make("span", "band");
     band.style.left = place(inside[0]);
     band.style.width = place(low + inside[inside.length - 1] - inside[0]);
     track.append(band);
   }
-  const mark = element("span", "mark");
+  const mark = make("span", "mark");
   mark.style.left = place(levels.counted);
   track.append(mark);
-  const box = element("div", "levels-slider");
-  const ends = element("p", "ends");
-  ends.append(element("span", "", `${low} (coarse)`), use, element("span", "", `${high} (fine)`));
+  const box = make("div", "levels-slider");
+  const ends = make("p", "ends");
+  ends.append(make("span", "", `${low} (coarse)`), use, make("span", "", `${high} (fine)`));
   box.append(title, track, slider, ends, words);
-  const details = element("details", "levels");
+  const details = make("details", "levels");
   details.open = Boolean(root.querySelector("details[open]"));
-  details.append(element("summary", "", `Coarser or finer: ${levels.chosen} categories`), box);
+  details.append(make("summary", "", `Coarser or finer: ${levels.chosen} categories`), box);
   slide();
   root.replaceChildren(details);
 };
 const openLevels = () => {
-  const details = document.querySelector("#granularity details");
+  const details = $("#granularity details");
   if (!details) return;
   details.open = true;
-  document.getElementById("level").focus();
+  $("#level").focus();
 };
 
 const showTrust = (trust) => {
-  const root = document.getElementById("trust");
+  const root = $("#trust");
   root.hidden = !trust;
   if (!trust) return;
-  const details = element("details", "verdict");
-  const summary = element("summary", "", "How far to trust this run: ");
-  summary.append(element("b", `word-${trust.word.replace("'", "")}`, trust.word));
-  const list = element("ul");
-  const lines = [...trust.reasons, trust.confidence].filter(Boolean);
-  lines.push(...trust.classes.map(([name, words]) => `${name}: ${words}`));
-  lines.push(...trust.unstable.map(([name, value]) => `${name} did not come back (Jaccard index ${value})`));
-  list.append(...lines.map((line) => element("li", "", line)));
-  details.append(summary, list);
+  const details = make("details", "verdict");
+  const summary = make("summary", "", "How far to trust this run: ");
+  summary.append(make("b", `word-${trust.word.replace("'", "")}`, trust.word));
+  const list = (lines) => { const box = make("ul"); box.append(...lines.map((line) => make("li", "", line))); return box; };
+  const more = (words, lines) => { const box = make("details"); box.append(make("summary", "", words), list(lines)); return lines.length ? [box] : []; };
+  details.append(
+    summary,
+    list([...trust.reasons, trust.confidence].filter(Boolean)),
+    ...more("Known categories that were not found again when hidden", trust.classes.map(([name, words]) => `${name}: ${words}`)),
+    ...more("New categories that did not come back with other seeds or rows", trust.unstable.map(([name, value]) => `${name}: Jaccard index ${value}`)),
+  );
   root.replaceChildren(details);
 };

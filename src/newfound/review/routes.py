@@ -24,8 +24,10 @@ _FILES = {
     "/": ("newfound.review", "page.html", "text/html"),
     "/report.css": ("newfound.report", "style.css", "text/css"),
     "/review.css": ("newfound.review", "review.css", "text/css"),
-    "/levels.js": ("newfound.review", "levels.js", "text/javascript"),
-    "/review.js": ("newfound.review", "review.js", "text/javascript"),
+    **{
+        f"/{name}.js": ("newfound.review", f"{name}.js", "text/javascript")
+        for name in ("base", "levels", "cards", "queues", "category", "review")
+    },
 }
 #: Files of the run that the page links to. They have a policy of their own.
 _PAGES = ("report.html", "changes.html", "edits.csv", "audit.csv")

@@ -37,13 +37,13 @@ class ReviewServer:
         from newfound.review.routes import make_app
 
         self.apply = Apply(Path(run))
-        desk = Desk(Path(run))
+        self.desk = Desk(Path(run))
         self._listener = _listen(port)
         guard = Guard(self._listener.getsockname()[1])
         #: The address to open, with the token.
         self.address = guard.address
         config = uvicorn.Config(
-            make_app(desk, guard, self.apply),
+            make_app(self.desk, guard, self.apply),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -83,7 +83,11 @@ def review(run: Path | str, *, port: int = 0, open_browser: bool = True) -> None
         if open_browser:
             threading.Timer(0.5, webbrowser.open, [server.address]).start()
         server.serve()
-    print(f"Stopped. To obey what you decided: newfound update {run}", flush=True)
+    n_open = server.desk.view()["n_pending"]
+    todo = (
+        f"To obey what you decided: newfound update {run}" if n_open else "Nothing is left to do."
+    )
+    print(f"Stopped. {todo}", flush=True)
 
 
 def _listen(port: int) -> socket.socket:

@@ -10,19 +10,15 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sklearn.base import clone
+import numpy as np
 
 from newfound.mixture.counting.answers import Answer, AnswerCounter
 from newfound.mixture.counting.count import CategoryCount
-from newfound.result.build import result_from
 from newfound.result.edits.decisions import Decisions
 from newfound.result.edits.drawn import partition_of
-from newfound.result.lineage import Partition, keep_ids
 from newfound.result.result import Result
-from newfound.workflows.fitting import reporting_passes
 from newfound.workflows.job import Job
-from newfound.workflows.merging import MergedItems, start_partition
-from newfound.workflows.obeying import facts_like, obey
+from newfound.workflows.obeying import obey, rearranged
 
 
 def with_count(result: Result, count: CategoryCount | None) -> Result:
@@ -50,33 +46,28 @@ def recount(result: Result, answers: Sequence[Answer], job: Job, line: str | Non
     Returns
     -------
     Result
-        With the partition as it was, if it has that number of categories already; else with one
-        that was found from it, in which the edits must be obeyed once more.
+        With the partition as it was, if it has that number of categories already; else on the level
+        with that number, or the nearest one that there is. The edits must be obeyed once more.
+
+    Notes
+    -----
+    A mixture that is fitted again moves all borders. Where a person has confirmed categories, it
+    would also take their labels for a random draw and expect half as many unlabelled items in the
+    classes that are labelled in part.
     """
     if result.mixture is None or result.mixture.count_ is None:
         return result
     target = AnswerCounter(result.mixture.count_, partition_of(result)).count(answers)
     if round(target.n_novel) == result.n_novel:
         return with_count(result, target)
-    start = MergedItems(result.collection, result.features, result.assigned.labels, True)
-    mixture = clone(result.mixture).set_params(n_components=None, count=target)
-    with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
-        mixture.refit(result.features, result.collection.y, start_partition(result, start))
-    mixture.set_params(count=None)
-    before = {
-        item: result.names[code]
-        for item, code in zip(result.collection.ids, result.assigned.labels, strict=True)
-        if code >= result.n_known
-    }
-    known = [str(name) for name in mixture.classes_.tolist()]
-    now = Partition(result.collection.ids, mixture.labels_, known)
-    names = keep_ids(before, now, result.record.last_id)
-    facts = facts_like(result, job, line, names)
-    new = result_from(
-        result.collection, result.features, mixture, facts, names=names, encoder=result.encoder
-    )
-    record = replace(new.record, label_accuracy=result.record.label_accuracy)
-    return replace(new, record=record, folder=result.folder)
+    levels = result.levels
+    if levels is None:
+        return with_count(result, target)
+    wanted = result.n_known + round(target.n_novel)
+    k = min(max(wanted, levels.tree.coarsest), levels.tree.finest)
+    free = np.zeros(len(result), dtype=bool)
+    level = rearranged(result, result.collection, levels.places_at(k), free, job, line)
+    return with_count(level, target)
 
 
 def obey_again(result: Result, decisions: Decisions, job: Job, line: str | None) -> Result:

@@ -60,7 +60,7 @@ class EditPlan(NamedTuple):
         if self.answers:
             first = decide(result, without_drawn(self.edits), self.obeyed)
         edited = obey(result, first, job, line)
-        if _levels_in(self.decisions.obeyed) != _levels_in(self.obeyed):
+        if self.decisions.obeyed.levels != self.obeyed.levels:
             edited = _with_count_of(result, edited)
         return edited
 
@@ -102,10 +102,6 @@ def _row_of_level(k: int, old: Result, edits: list[Edit]) -> Edit:
         raise InputError(f"The run has {k} categories already.")
     row = max((edit.row for edit in edits), default=1) + 1
     return Edit("granularity", str(k), id="the level", row=row)
-
-
-def _levels_in(obeyed: Obeyed) -> list[str]:
-    return [key for key in obeyed.effects if key.startswith("granularity\x1f")]
 
 
 def _with_count_of(old: Result, result: Result) -> Result:

@@ -11,6 +11,7 @@ import numpy as np
 
 from newfound.arrays import Floats, Ints
 from newfound.data.collection import Collection, Skipped
+from newfound.data.metadata import joined
 from newfound.errors import InputError
 from newfound.labels import encode_labels
 from newfound.result.assign import assign
@@ -108,6 +109,7 @@ def _joined(old: Collection, new: Collection, features: Floats, y: Sequence[Any]
         texts=None if old.texts is None else [*old.texts, *(new.texts or [])],
         skipped=list(skipped.values()),
         root=old.root,
+        metadata=joined([(old.metadata, len(old)), (new.metadata, len(new))]),
     )
 
 

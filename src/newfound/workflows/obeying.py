@@ -6,11 +6,13 @@ judged pair, are held in their place. Everything else is as the mixture says.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from newfound.arrays import Bools, Ints
+from newfound.data.collection import Collection
 from newfound.data.tables import as_objects
 from newfound.errors import InputError
 from newfound.labels import encode_labels
@@ -53,13 +55,45 @@ def obey(old: Result, decisions: Decisions, job: Job, line: str | None) -> Resul
     collection = replace(old.collection, y=as_objects([state.labels[item] for item in ids]))
     if not collection.is_labelled.any():
         raise InputError("After these edits no item would have a label. Keep at least one.")
+    is_held: Bools = np.array([item in state.held for item in ids], dtype=bool)
+    result = rearranged(old, collection, [state.place[i] for i in ids], is_held, job, line)
+    assert result.mixture is not None
+    held = {row: int(result.mixture.labels_[row]) for row in np.flatnonzero(is_held).tolist()}
+    result = with_held_rows(result, held)
+    moved = rows_to_move(result, state)
+    return with_held_rows(result, {**held, **moved}) if moved else result
+
+
+def rearranged(
+    old: Result,
+    collection: Collection,
+    places: Sequence[str],
+    is_held: Bools,
+    job: Job,
+    line: str | None,
+) -> Result:
+    """The result with other categories; those that are the same keep their prototypes and names.
+
+    Parameters
+    ----------
+    old : Result
+        The result so far, with its model.
+    collection : Collection
+        Its items, perhaps with other labels.
+    places : sequence of str
+        For each item the name of its category, or `NOWHERE`.
+    is_held : ndarray of bool, shape (n,)
+        Items that stay there; other unlabelled ones go to the nearest category.
+    job, line
+        As for `obey`.
+    """
+    assert old.mixture is not None
     job.progress("Obeying the edits", 0, 0)
     with job.timed("edits"), job.collecting_warnings():
         classes = [str(name) for name in encode_labels(collection.y).classes.tolist()]
-        names = [*classes, *sorted(set(state.place.values()) - {*classes, NOWHERE})]
+        names = [*classes, *sorted(set(places) - {*classes, NOWHERE})]
         code_of = {name: code for code, name in enumerate(names)} | {NOWHERE: -1}
-        start: Ints = np.array([code_of[state.place[item]] for item in ids], dtype=np.int64)
-        is_held: Bools = np.array([item in state.held for item in ids], dtype=bool)
+        start: Ints = np.array([code_of[place] for place in places], dtype=np.int64)
         mixture, number_of = revised(old.mixture, old.features, collection.y, start, is_held)
     used = {number: names[code] for code, number in enumerate(number_of) if number >= 0}
     ordered = _with_ids([used[number] for number in range(len(used))], old.record.last_id)
@@ -67,11 +101,6 @@ def obey(old: Result, decisions: Decisions, job: Job, line: str | None) -> Resul
     result = result_from(
         collection, old.features, mixture, facts, names=ordered, encoder=old.encoder
     )
-    held = dict.fromkeys(np.flatnonzero(is_held).tolist())
-    result = with_held_rows(result, {row: int(mixture.labels_[row]) for row in held})
-    moved = rows_to_move(result, state)
-    if moved:
-        result = with_held_rows(result, {**{r: int(mixture.labels_[r]) for r in held}, **moved})
     # Labels that follow from the categories say nothing about how well features tell classes apart.
     record = replace(result.record, label_accuracy=old.record.label_accuracy)
     return replace(result, record=record, folder=old.folder)

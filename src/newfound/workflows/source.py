@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 from typing import TypeAlias
@@ -128,7 +129,7 @@ def content_fingerprint(collection: Collection) -> str:
 
 
 def fingerprint(collection: Collection) -> str:
-    """Identity of a collection: its ids, and its features or texts.
+    """Identity of a collection: its ids, its features or texts, and its metadata.
 
     The content of picture files is not part of it, so that they may be moved or improved between
     two runs; features are cached by content anyway.
@@ -138,4 +139,6 @@ def fingerprint(collection: Collection) -> str:
         digest.update(text.encode("utf-8", "surrogatepass") + b"\0")
     if collection.features is not None:
         digest.update(np.ascontiguousarray(collection.features).data)
+    if collection.metadata:
+        digest.update(json.dumps(collection.metadata).encode())
     return digest.hexdigest()

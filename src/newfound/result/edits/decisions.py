@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 from newfound.errors import InputError
 from newfound.files import read_json
 from newfound.mixture.counting.count import CategoryCount
+from newfound.result.digests import CheckedFiles
 from newfound.result.edits.log import EDITS, Edit, active_edits
 from newfound.result.edits.resolve import RowError, effect_of
 from newfound.result.edits.state import Effect, State
+from newfound.result.run_folder import RUN, read_settled
 from newfound.words import plural
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 DECISIONS = "decisions.json"
 _MOST_PROBLEMS = 10
+#: Between the cells of an edit in its key: the character for it, which hardly any text has.
+_UNIT = "\x1f"
 
 
 @dataclass(frozen=True)
@@ -46,22 +50,38 @@ class Obeyed:
     unedited: dict[str, list[str | None]] = field(default_factory=dict)
     base_count: CategoryCount | None = None
 
+    @property
+    def levels(self) -> list[str]:
+        """The levels that were chosen, in the order of the edits."""
+        return [key for key in self.effects if key.split(_UNIT)[0] == "granularity"]
+
     @classmethod
     def read(cls, folder: Path) -> Obeyed:
-        """Read it; nothing was obeyed if there is no such file."""
-        path = Path(folder) / DECISIONS
-        if not path.is_file():
+        """Read it; nothing was obeyed if there is no such file.
+
+        Raises
+        ------
+        InputError
+            If it is not what newfound wrote: items would silently go elsewhere.
+        """
+        if not (Path(folder) / DECISIONS).is_file():
             return cls()
-        content = read_json(path)
+        return read_settled(Path(folder), lambda: cls._read_file(Path(folder)))
+
+    @classmethod
+    def _read_file(cls, folder: Path) -> Obeyed:
+        path = folder / DECISIONS
         try:
+            files = CheckedFiles(folder, read_json(folder / RUN))
+            content = read_json(files.file(DECISIONS) if files.has(DECISIONS) else path)
             effects = {key: Effect(**value) for key, value in content["effects"].items()}
             count = content.get("count")
             base = None if count is None else CategoryCount.from_plain(count)
             return cls(effects, dict(content["unedited"]), base)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (InputError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{path} is damaged ({error!r}). Delete it: the edits are then read as if they "
-                "were new."
+                f"{path} is damaged ({error}). Restore it from a copy; or delete it, and the rows "
+                f"of {EDITS} that this result has obeyed already."
             ) from error
 
     def as_json(self, base_count: CategoryCount | None = None) -> dict[str, Any]:
@@ -189,9 +209,9 @@ def _keys(edits: Sequence[Edit]) -> list[str]:
     seen: Counter[str] = Counter()
     keys = []
     for edit in edits:
-        content = "\x1f".join(edit.content)
+        content = _UNIT.join(edit.content)
         seen[content] += 1
-        keys.append(content if seen[content] == 1 else f"{content}\x1f{seen[content]}")
+        keys.append(content if seen[content] == 1 else f"{content}{_UNIT}{seen[content]}")
     return keys
 
 

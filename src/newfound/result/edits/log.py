@@ -136,6 +136,15 @@ def active_edits(edits: Sequence[Edit]) -> list[Edit]:
     return counted[::-1]
 
 
+def check_cells(edit: Edit) -> None:
+    """Refuse characters that a text file cannot hold."""
+    for name in COLUMNS:
+        text = getattr(edit, name)
+        bad = [letter for letter in text if letter == "\0" or "\ud800" <= letter <= "\udfff"]
+        if bad:
+            raise InputError(f"The {name} has the character {bad[0]!r}. Leave it out.")
+
+
 def add_edit(folder: Path, edit: Edit) -> Edit:
     """Add a decision to the file of a run; it is on the disk when this returns.
 
@@ -150,11 +159,17 @@ def add_edit(folder: Path, edit: Edit) -> Edit:
     -------
     Edit
         As it was written.
+
+    Raises
+    ------
+    InputError
+        If it has characters that a text file cannot hold.
     """
+    check_cells(edit)
     path = Path(folder) / EDITS
     with disk_errors(path.parent), _locked(path) as file:
         edits = read_edits(path.parent)
-        numbers = [int(e.id[1:]) for e in edits if e.id[:1] == "e" and e.id[1:].isdecimal()]
+        numbers = [int(n) for e in edits if (n := e.id[1:]).isdecimal() and len(n) < 19]
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         written = Edit(
             **{name: getattr(edit, name) for name in COLUMNS if name not in ("id", "time")},

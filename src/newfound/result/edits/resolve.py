@@ -13,6 +13,8 @@ from newfound.words import any_of
 
 #: In the column ``value`` of "different": the two are items, although categories have these names.
 ITEMS = "items"
+#: Longer numbers of categories are mistakes.
+_MOST_DIGITS = 9
 
 
 class RowError(Exception):
@@ -157,8 +159,9 @@ def _same(edit: Edit, state: State, _: int) -> Effect:
 def _granularity(edit: Edit, state: State, _: int) -> Effect:
     """Every item without a label stays where the level puts it."""
     assert state.at is not None  # `decide` gives it to every state
-    if not edit.subject.strip().isdecimal():
-        raise RowError(f"granularity takes a number of categories; got {edit.subject!r}")
+    if not edit.subject.strip().isdecimal() or len(edit.subject) > _MOST_DIGITS:
+        given = edit.subject[:20]
+        raise RowError(f"granularity takes a number of categories; got {given!r}")
     try:
         level = state.at(int(edit.subject))
     except InputError as error:
