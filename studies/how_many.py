@@ -87,7 +87,7 @@ def counts(folder):
     figure, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.2))
     left.plot([0, 6], [0, 6], color=GREY, lw=1, label="truth")
     for truth in range(7):
-        rows = np.flatnonzero(DIGITS - 4 < truth)
+        rows = np.flatnonzero(truth > DIGITS - 4)
         _draw(left, truth, count_categories(X[rows], labels(4, rows), random_state=0))
     left.set(
         xlabel="true number of new categories", ylabel="counted, 90 % interval", ylim=(-0.5, 14)
