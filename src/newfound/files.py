@@ -50,7 +50,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_parts_of_dead_processes(path)
+        remove_dead_parts(path.parent, path.name)
         try:
             # "x": a link that was put in its place is not followed, the opening fails
             with temporary.open("xb") as file:
@@ -64,9 +64,9 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _remove_parts_of_dead_processes(path: Path) -> None:
-    """Remove what killed processes left of this file, and what has the name of our own part."""
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+def remove_dead_parts(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left of a file or of all files, and our own part of it."""
+    for part in folder.glob(f".{'*' if name is None else glob.escape(name)}.*.part"):
         process = part.name.split(".")[-2]
         if process == str(os.getpid()) or (process.isdecimal() and not is_alive(int(process))):
             part.unlink(missing_ok=True)
