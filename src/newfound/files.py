@@ -43,8 +43,10 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     Raises
     ------
     InputError
-        If the disk is full or the folder cannot be written to.
+        If the disk is full, the folder cannot be written to, or the name is that of a folder.
     """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Give the name of a file.")
     # In the same folder, because a rename is atomic only within one file system. The process id
     # keeps two runs from writing to the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,12 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path):
     write_atomically(tmp_path / "a" / "b" / "file", b"content")
     assert (tmp_path / "a" / "b" / "file").read_bytes() == b"content"
     assert names(tmp_path / "a") == ["b", "file"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/"])
+def test_a_folder_is_no_file(name):
+    with pytest.raises(InputError, match="is a folder. Give the name of a file"):
+        write_atomically(Path(name), b"content")
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
