@@ -108,7 +108,7 @@ def test_k_is_unknown_unless_it_is_said(calls, k, known):
 def test_all_are_all_methods_and_for_features_all_that_take_them(calls, feature_file):
     succeed("run", "all", f"digits,{feature_file}")
     names = [call.case.method for call in calls]
-    assert names == [*NAMES, "kmeans", "mixture", "gcd", "pim", "gpc-literal", "gpc"]
+    assert names == [*NAMES, "kmeans", "mixture", "gcd", "pim", "cms", "dccl", "gpc-literal", "gpc"]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_features_are_run_too(tmp_path, feature_file):
     options = ["--work", tmp_path / "work", "--results", results, "--n-starts", 2]
     succeed("run", "all", feature_file, "--k", "known", *options)
     records = read_records(results)
-    names = ["kmeans", "mixture", "gcd", "pim", "gpc-literal", "gpc"]
+    names = ["kmeans", "mixture", "gcd", "pim", "cms", "dccl", "gpc-literal", "gpc"]
     assert [record.case.method for record in records] == names
     assert {record.case.dataset for record in records} == {"dino"}
     assert str(tmp_path) not in results.read_text()

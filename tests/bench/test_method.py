@@ -55,10 +55,13 @@ def test_what_methods_can_do():
     def those(attribute):
         return {name for name, cls in found.items() if getattr(cls, attribute)}
 
-    assert those("takes_features") == {"kmeans", "mixture", "gcd", "pim", "gpc", "gpc-literal"}
+    assert those("takes_features") == {
+        *("kmeans", "mixture", "gcd", "pim", "cms", "dccl", "gpc", "gpc-literal")
+    }
     assert those("learns") == set(NAMES) - {"kmeans", "mixture"}
-    assert those("learns_without_k") == {"gcd", "pim"}
-    assert those("finds_k") == {"mixture", "gcd", "pim", "gpc", "gpc-literal"}
+    assert those("learns_without_k") == {"gcd", "pim", "cms", "dccl"}
+    assert those("uses_starts") == {"gcd", "pim", "dccl"}
+    assert those("finds_k") == {*("mixture", "gcd", "pim", "cms", "dccl", "gpc", "gpc-literal")}
     assert those("pca_by_default") == {"mixture", "gpc", "gpc-literal"}
     assert {name for name, cls in found.items() if "joint" in cls.variants} == {
         *("rankstats", "dualrank", "gcd")

@@ -42,9 +42,9 @@ from newfound.workflows.demo import DIGITS
 torch.set_num_threads(1)
 pytestmark = pytest.mark.usefixtures("few_pictures")
 
-FINDERS = {"gcd", "pim", "mixture", "gpc", "gpc-literal"}
+FINDERS = {"gcd", "pim", "cms", "dccl", "mixture", "gpc", "gpc-literal"}
 UNTRAINED = ("kmeans", "mixture")
-TAKE_FEATURES = ["kmeans", "mixture", "gcd", "pim", "gpc", "gpc-literal"]
+TAKE_FEATURES = ["kmeans", "mixture", "gcd", "pim", "cms", "dccl", "gpc", "gpc-literal"]
 QUICK = {"epochs": 2, "n_labelled_per_batch": 16, "n_unlabelled_per_batch": 48}
 #: What is not the same when the same run is made twice.
 TIMES = {"seconds": 0.0, "seconds_per_epoch": 0.0, "e_step_share": 0.0, "date": ""}
@@ -185,9 +185,13 @@ def test_without_k_a_method_gets_none_or_brents_number(runs, small_set, name):
     record = runs[name].record
     if name in FINDERS:
         assert given.n_components is None
-        brent = {"gcd": "Brent search", "pim": "Brent search with PIM"}
-        source = f"{brent[name]} on the finished features" if name in brent else "mixture"
-        assert record.k_source == source
+        searches = {
+            "gcd": "Brent search on the finished features",
+            "pim": "Brent search with PIM on the finished features",
+            "cms": "Ward's tree on the finished features",
+            "dccl": "communities of the finished features",
+        }
+        assert record.k_source == searches.get(name, "mixture")
         return
     Z = start_features(small_set.array, given.settings)
     n_novel = brent_search(Z, make_split(small_set).y, random_state=0)
@@ -310,7 +314,8 @@ def test_a_record_says_what_was_run(runs, small_set, name):
     run, split = runs[name], make_split(small_set)
     record = run.record
     assert (record.case.method, record.case.dataset, record.case.seed) == (name, "digits", 0)
-    own = {"gpc": "count", "mixture": "count", "gpc-literal": "own"}
+    own = {"gpc": "count", "mixture": "count"}
+    own |= dict.fromkeys(("gpc-literal", "cms", "dccl"), "own")
     assert record.case.k == own.get(name, "brent")
     assert record.case.pca is (name in ("mixture", "gpc", "gpc-literal"))
     assert record.case.epochs == (0 if name in UNTRAINED else 2)
@@ -353,7 +358,7 @@ def test_epochs_are_those_of_the_log(runs, folder, name):
     assert len(epochs) == 2
     found = [epoch["n_novel"] for epoch in epochs if epoch["n_novel"] is not None]
     assert record.n_novel_by_epoch == found
-    assert len(found) == (2 if name in ("gpc", "gpc-literal") else 0)
+    assert len(found) == (2 if name in ("dccl", "gpc", "gpc-literal") else 0)
     assert record.seconds_per_epoch == round(median(epoch["seconds"] for epoch in epochs), 3)
     share = sum(epoch["e_step_seconds"] for epoch in epochs)
     assert record.e_step_share == round(share / sum(epoch["seconds"] for epoch in epochs), 3)
@@ -427,7 +432,9 @@ def test_k_init_counts_the_novel_ones(asked, tmp_path, k_init, expected):
     assert asked("gpc", tmp_path, k_init=k_init).settings.estep.n_components_init == expected
 
 
-@pytest.mark.parametrize("name", [name for name in TAKE_FEATURES if name != "pim"])
+@pytest.mark.parametrize(
+    "name", [name for name in TAKE_FEATURES if name not in ("pim", "cms", "dccl")]
+)
 @pytest.mark.parametrize("pca", [None, True, False])
 def test_pca_is_the_methods_own_unless_it_is_asked_for(asked, tmp_path, name, pca):
     given = asked(name, tmp_path, pca=pca, k="known")
@@ -439,6 +446,8 @@ def test_methods_without_principal_directions_have_none(asked, tmp_path):
     assert asked("simgcd", tmp_path, pca=True, k="known").settings.estep.pca == "off"
     assert prepare("simgcd", pca=True)[0].pca is False
     assert prepare("pim", pca=True)[0].pca is False
+    assert prepare("cms", pca=True)[0].pca is False
+    assert prepare("dccl", pca=True)[0].pca is False
 
 
 def test_all_other_settings_reach_the_method(asked, tmp_path):

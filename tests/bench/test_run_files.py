@@ -11,7 +11,9 @@ from newfound.bench.protocol import bench_settings, make_case
 from newfound.bench.run_files import outcome_file, run_folder
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("gcd", "pim")])
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in ("gcd", "pim", "cms", "dccl")]
+)
 def test_other_methods_are_trained_for_each_k(tmp_path, name):
     settings = bench_settings("digits")
     cases = [make_case(name, "digits", settings, k=k) for k in ("known", "brent", "count")]

@@ -108,8 +108,7 @@ def run(
         place = Place(root, work, results, incomplete, download, commit)
         trials = None if tuned is None else read_records(tuned)
         # the whole list is made first, so that a mistake is reported before hours of training
-        for one in _list_runs(methods, datasets, seed or [0], changes, variant, trials):
-            _run(one, place)
+        _run_all(_list_runs(methods, datasets, seed or [0], changes, variant, trials), place)
 
 
 @app.command()
@@ -139,8 +138,7 @@ def tune(
         from newfound.bench.run import Place
 
         place = Place(root, work, results, incomplete, download, commit)
-        for one in _list_trials(methods, datasets, trials, changes, variant):
-            _run(one, place)
+        _run_all(_list_trials(methods, datasets, trials, changes, variant), place)
 
 
 @app.command()
@@ -269,6 +267,15 @@ def _methods_for(text: str, source: str) -> list[str]:
         return text.split(",")
     has_images = not is_feature_file(source)
     return [name for name in NAMES if has_images or find_method(name).takes_features]
+
+
+def _run_all(runs: list[_Run], place: Place) -> None:
+    """Run one case after another; those of one seed share their stored views."""
+    from newfound.deep.images.view_pairs import shared_views
+
+    with shared_views():
+        for one in runs:
+            _run(one, place)
 
 
 def _run(one: _Run, place: Place) -> None:

@@ -83,6 +83,8 @@ class BenchMethod(ABC):
     #: Whether it trains, and whether its training does not depend on K.
     learns: ClassVar[bool] = True
     learns_without_k: ClassVar[bool] = False
+    #: Whether it ends with semi-supervised k-means, whose number of starts is then recorded.
+    uses_starts: ClassVar[bool] = False
     #: Whether it can use principal directions, and whether the paper's main row uses them.
     uses_pca: ClassVar[bool] = False
     pca_by_default: ClassVar[bool] = False
@@ -139,7 +141,7 @@ class BenchMethod(ABC):
         """
         settings, values = self.own_settings(), self.own_settings().as_dict()
         values["weights"] = weights_id(settings.network.weights)  # no path in a record
-        if self.learns_without_k:
+        if self.uses_starts:
             values["n_starts"] = self.n_starts
         if not (trains and self.learns):
             unused = {**asdict(settings.optimiser), **asdict(settings.losses)}

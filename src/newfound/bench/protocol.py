@@ -146,7 +146,7 @@ def _changes(method: str, dataset: str, settings: Settings, n_starts: int) -> di
         for name, value in settings.as_dict().items()
         if name not in _NOT_CHANGES and value != base[name]
     }
-    if n_starts != N_STARTS and cls.learns_without_k:
+    if n_starts != N_STARTS and cls.uses_starts:
         changes["n_starts"] = n_starts
     matters = _OF_START | _OF_CLUSTERING if cls.finds_k else _OF_START
     return changes if cls.learns else _only(changes, matters)

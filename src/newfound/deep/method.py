@@ -43,6 +43,8 @@ class Batch:
         Prototypes of the last E-step; None for a method that has none.
     epoch : int
         t, counted from 0.
+    rows : Tensor of int, shape (n,), or None
+        Numbers of the rows among all images, for a method that remembers something of each.
     """
 
     z: Tensor
@@ -51,6 +53,7 @@ class Batch:
     assigned: Tensor
     prototypes: Prototypes | None
     epoch: int
+    rows: Tensor | None = None
 
 
 class Method(ABC):

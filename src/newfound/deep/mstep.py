@@ -105,7 +105,8 @@ class MStep:
             torch.manual_seed(batch_seed(self._settings.run.seed, epoch, i))  # for dropout
             whole = self._setup.put(whole_order(rows[i], self._fabric))
             z, h = self._forward(two, past_frozen_part=pairs.past_frozen_part)
-            loss = self._method.loss(Batch(z, h, codes[whole], assigned[whole], prototypes, epoch))
+            batch = Batch(z, h, codes[whole], assigned[whole], prototypes, epoch, whole)
+            loss = self._method.loss(batch)
             is_step = self._step(loss, i, len(rows))
             losses[i] = loss.detach()
             if is_step and i + 1 < len(rows):

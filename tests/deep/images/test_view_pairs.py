@@ -7,7 +7,7 @@ from lightning_fabric import Fabric
 
 from newfound.deep.images import view_pairs
 from newfound.deep.images.feed import Feed
-from newfound.deep.images.view_pairs import FreshViews, StoredViews
+from newfound.deep.images.view_pairs import FreshViews, Shelf, StoredViews, shared_views
 from newfound.deep.images.views import Views, draw
 from newfound.deep.network.backbone import load_backbone
 from newfound.deep.records import Listener
@@ -71,6 +71,42 @@ def test_a_batch_takes_two_different_stored_views_of_each_image(backbone, digits
             assert distances.min(dim=1).values.max() < 1e-5
             chosen.append(distances.argmin(dim=1))
         assert (chosen[0] != chosen[1]).all()
+
+
+def test_a_shelf_gives_the_same_views_to_the_next_training(backbone, digits, fabric, monkeypatch):
+    alone, shelf, calls = store(backbone, digits, fabric), Shelf(), []
+    monkeypatch.setattr(
+        view_pairs, "draw", lambda *a, **k: (calls.append(k["seed"]), draw(*a, **k))[1]
+    )
+    with shared_views(shelf):
+        first = store(backbone, digits, fabric)
+        n_calls = len(calls)
+        with torch.no_grad():  # an epoch later: only what is trained has changed
+            for value in (p for p in backbone.parameters() if p.requires_grad):
+                value.add_(1)
+        again = store(backbone, digits, fabric)
+        assert len(calls) == n_calls
+        assert again._inputs is first._inputs
+        assert torch.equal(first._inputs, alone._inputs)
+
+
+@pytest.mark.parametrize("other", ["seed", "n_views", "images", "frozen part"])
+def test_a_shelf_never_gives_views_of_something_else(backbone, digits, fabric, other):
+    shelf = Shelf()
+    with shared_views(shelf):
+        store(backbone, digits, fabric)
+        key = shelf.key
+        if other == "images":
+            changed = digits.pixels.copy()
+            changed[0, 0, 0, 0] ^= 1
+            feed = Feed(changed, fabric.device)
+            StoredViews(backbone, VIEWS, feed, fabric, n_views=4, seed=7)
+        elif other == "frozen part":
+            next(iter(backbone.frozen_tensors().values())).data.add_(1)
+            store(backbone, digits, fabric)
+        else:
+            store(backbone, digits, fabric, **{other: 5})
+        assert shelf.key != key
 
 
 def test_the_choice_is_keyed_by_epoch_and_seed_alone(backbone, digits, fabric):

@@ -56,6 +56,18 @@ def _pim() -> type[BenchMethod]:
     return PIM
 
 
+def _cms() -> type[BenchMethod]:
+    from newfound.bench.methods.cms import CMS
+
+    return CMS
+
+
+def _dccl() -> type[BenchMethod]:
+    from newfound.bench.methods.dccl import DCCL
+
+    return DCCL
+
+
 def _simgcd() -> type[BenchMethod]:
     from newfound.bench.methods.simgcd import SimGCD
 
@@ -90,6 +102,8 @@ _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "orca": _orca,
     "gcd": _gcd,
     "pim": _pim,
+    "cms": _cms,
+    "dccl": _dccl,
     "simgcd": _simgcd,
     "gpc-literal": _gpc_literal,
     "gpc": _gpc,

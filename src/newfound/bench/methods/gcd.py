@@ -40,6 +40,7 @@ class GCD(BenchMethod):
     source = "Vaze, Han, Vedaldi and Zisserman, Generalized Category Discovery, CVPR 2022"
     takes_features = True
     learns_without_k = True
+    uses_starts = True
     finds_k = True
     uses_pca = True
     knob = Knob("temperature", TEMPERATURE, (0.1, 0.3))

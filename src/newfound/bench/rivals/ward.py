@@ -48,7 +48,7 @@ def ward_labelled_score(
     generator = np.random.RandomState(rows.seed)
     leaves = group_free_rows(rows.V, free, 0, N_WARD_LEAVES, generator)
     best, best_accuracy = rows.n_known, -1.0
-    for n_total, groups in _nested_partitions(rows.V, leaves, rows.n_max):
+    for n_total, groups in nested_partitions(rows.V, leaves, rows.n_max):
         if n_total < rows.n_known:
             break
         accuracy = rows.accuracy(groups[leaves])
@@ -58,8 +58,23 @@ def ward_labelled_score(
     return rows.novel(best)
 
 
-def _nested_partitions(V: Floats, leaves: Ints, n_max: int) -> Iterator[tuple[int, Ints]]:
-    """Cut Ward's tree of groups of rows at every K from `n_max` to 1; yield K and group labels."""
+def nested_partitions(V: Floats, leaves: Ints, n_max: int) -> Iterator[tuple[int, Ints]]:
+    """Cut Ward's tree of groups of rows at every K from `n_max` to 1.
+
+    Parameters
+    ----------
+    V : ndarray of shape (n, d)
+        Rows.
+    leaves : ndarray of int, shape (n,)
+        Group of each row.
+    n_max : int
+        Largest K.
+
+    Yields
+    ------
+    int, ndarray of shape (n_groups,)
+        K, and the cluster of each group: K different numbers, not without gaps.
+    """
     counts = np.bincount(leaves).astype(np.float64)
     means = np.zeros((len(counts), V.shape[1]))
     np.add.at(means, leaves, V)

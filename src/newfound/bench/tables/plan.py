@@ -59,6 +59,8 @@ METHODS = {
     "orca": MethodRow("ORCA"),
     "gcd": MethodRow("Vaze et al. (GCD)", has_pca=True),
     "pim": MethodRow("PIM"),
+    "cms": MethodRow("CMS", own_k="own"),
+    "dccl": MethodRow("DCCL", own_k="own"),
     "simgcd": MethodRow("SimGCD"),
     "gpc-literal": MethodRow("GPC literal", has_pca=True, own_k="own"),
     "gpc": MethodRow("GPC", has_pca=True, own_k="count"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from newfound.arrays import ArrayLike, Ints
+from newfound.deep.images.pixel_file import PixelFile
 
 #: Images stay on the device if they need no more than this share of its free memory.
 _SHARE_OF_MEMORY = 0.25
@@ -41,6 +43,14 @@ class Feed:
 
     def __len__(self) -> int:
         return len(self._pixels)
+
+    def digest(self) -> str:
+        """Identity of the images."""
+        if isinstance(self._pixels, PixelFile):
+            return self._pixels.digest()
+        whole = hashlib.blake2b(str(self._pixels.shape).encode(), digest_size=16)
+        whole.update(np.ascontiguousarray(self._pixels).data)
+        return whole.hexdigest()
 
     def rows(self, indices: Ints) -> Tensor:
         """Images (len(indices), 3, s, s) on the device."""

@@ -58,6 +58,10 @@ class PixelFile:
         self._digests = np.array([int(digest, 16) for digest in digests], dtype=np.uint64)
         self._is_checked = np.zeros(len(digests), dtype=np.bool_)
 
+    def digest(self) -> str:
+        """Digest of all rows, from their digests."""
+        return hashlib.blake2b(self._digests.tobytes(), digest_size=16).hexdigest()
+
     @property
     def nbytes(self) -> int:
         """Bytes of all rows."""

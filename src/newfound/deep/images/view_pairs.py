@@ -7,6 +7,9 @@ through the frozen part once; a batch then takes two of them for each image.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import hashlib
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -22,6 +25,44 @@ from newfound.deep.images.views import Views, draw
 from newfound.deep.network.backbone import Backbone
 from newfound.errors import InputError
 from newfound.progress import no_progress
+
+
+class Shelf:
+    """Place for the views of one store, so that trainings one after another can share them.
+
+    Attributes
+    ----------
+    key : str
+        Identity of images, views, seed and frozen part.
+    inputs : Tensor of shape (n, n_views, ...), or None
+        The outputs of the frozen part. A process may get them from another one.
+    """
+
+    def __init__(self) -> None:
+        self.key = ""
+        self.inputs: Tensor | None = None
+
+
+_shelf: Shelf | None = None
+
+
+@contextlib.contextmanager
+def shared_views(shelf: Shelf | None = None) -> Iterator[None]:
+    """Within it, a training takes its stored views from the shelf, or puts them there.
+
+    Parameters
+    ----------
+    shelf : Shelf, optional
+        Keeps the views of the last training, and their memory; by default the one that is used
+        already, or a new one.
+    """
+    global _shelf
+    outer = _shelf
+    _shelf = shelf or outer or Shelf()
+    try:
+        yield
+    finally:
+        _shelf = outer
 
 
 class FreshViews:
@@ -107,24 +148,17 @@ class StoredViews:
                 f"{backbone.name} is trained, or its parts are not known. Set n_stored_views=0."
             )
         self._fabric, self._n_views, self._seed = fabric, n_views, seed
-        chunk = CHUNK.get(fabric.device.type, 64)
-        rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
-        stored: Tensor | None = None  # (n, n_views, ...)
-        was_training = backbone.training
-        backbone.eval()
-        with torch.no_grad(), fabric.autocast():
-            for i, images in enumerate(feed.batches(rows)):
-                all_draws = draw(len(images), seed=seed, epoch=0, batch=i, n_views=n_views)
-                for view, draws in enumerate(all_draws):
-                    seen = _compact(backbone.before(views.random(images, draws)))
-                    if stored is None:
-                        _check_room(seen, len(feed), n_views)
-                        stored = seen.new_empty((len(feed), n_views, *seen.shape[1:]))
-                    stored[rows[i][0] : rows[i][-1] + 1, view] = seen
-                progress(int(rows[i][-1]) + 1, len(feed))
-        backbone.train(was_training)
-        assert stored is not None  # training needs images
-        self._inputs = stored
+        compute = functools.partial(
+            _frozen_outputs, backbone, views, feed, fabric, n_views, seed, progress
+        )
+        if _shelf is None:
+            self._inputs = compute()
+            return
+        key = _key(backbone, views, feed, n_views, seed)
+        if _shelf.inputs is None or _shelf.key != key:
+            _shelf.inputs = None  # its memory is needed
+            _shelf.key, _shelf.inputs = key, compute()
+        self._inputs = _shelf.inputs
 
     def batches(self, rows: Ints, epoch: int, first: int = 0) -> Iterator[Tensor]:
         """Yield the inputs of the trained part for each batch, (2·m, ...).
@@ -147,6 +181,45 @@ class StoredViews:
         index = torch.from_numpy(np.stack([images, chosen], axis=1)).to(self._inputs.device)
         for image, view in index[first:]:
             yield self._inputs[image, view].float()
+
+
+def _frozen_outputs(
+    backbone: Backbone,
+    views: Views,
+    feed: Feed,
+    fabric: Fabric,
+    n_views: int,
+    seed: int,
+    progress: Callable[[int, int], object],
+) -> Tensor:
+    """Random views of all images through the frozen part, (n, n_views, ...)."""
+    chunk = CHUNK.get(fabric.device.type, 64)
+    rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
+    stored: Tensor | None = None
+    was_training = backbone.training
+    backbone.eval()
+    with torch.no_grad(), fabric.autocast():
+        for i, images in enumerate(feed.batches(rows)):
+            all_draws = draw(len(images), seed=seed, epoch=0, batch=i, n_views=n_views)
+            for view, draws in enumerate(all_draws):
+                seen = _compact(backbone.before(views.random(images, draws)))
+                if stored is None:
+                    _check_room(seen, len(feed), n_views)
+                    stored = seen.new_empty((len(feed), n_views, *seen.shape[1:]))
+                stored[rows[i][0] : rows[i][-1] + 1, view] = seen
+            progress(int(rows[i][-1]) + 1, len(feed))
+    backbone.train(was_training)
+    assert stored is not None  # training needs images
+    return stored
+
+
+def _key(backbone: Backbone, views: Views, feed: Feed, n_views: int, seed: int) -> str:
+    """Identity of stored views: images, how views are made and drawn, and the frozen part."""
+    digest = hashlib.blake2b(f"{feed.digest()} {views} {n_views} {seed}".encode(), digest_size=16)
+    for name, value in backbone.frozen_tensors().items():
+        digest.update(f"{name} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def _compact(inputs: Tensor) -> Tensor:

@@ -80,6 +80,15 @@ class Backbone(nn.Module):
         """Whether `before` runs a frozen part; if not, it returns its images."""
         return self._cut is not None and bool(self._cut.before)
 
+    def frozen_tensors(self) -> dict[str, Tensor]:
+        """Weights and batch statistics that training does not change, by name."""
+        if self._cut is None:
+            return {}
+        parts = [*self._cut.after, *self._cut.head]
+        moving = {id(x) for part in parts for x in part.state_dict(keep_vars=True).values()}
+        state: dict[str, Tensor] = self.network.state_dict(keep_vars=True)
+        return {name: value for name, value in state.items() if id(value) not in moving}
+
     def before(self, images: Tensor) -> Tensor:
         """Run the frozen part.
 
