@@ -21,7 +21,9 @@ torch = pytest.importorskip("torch")
 
 from newfound.bench.commands import app as bench_app  # noqa: E402
 from newfound.cli.main import app  # noqa: E402
+from newfound.deep.settings import Settings  # noqa: E402
 from newfound.mixture.trust import report  # noqa: E402
+from newfound.result.export.targets import Target  # noqa: E402
 from newfound.result.store import read_result  # noqa: E402
 from newfound.workflows import fitting  # noqa: E402
 from newfound.workflows.discover import discover  # noqa: E402
@@ -128,6 +130,21 @@ def test_the_code_of_a_page_runs(page, world, tmp_path, monkeypatch):
             (parse_shell if mark else run_shell)(text)
         elif not mark:
             exec(compile(text, f"{page.name}: {text.splitlines()[0]}", "exec"), names)
+
+
+def test_what_contributing_builds_works(world, tmp_path):
+    names = {}
+    for kind, mark, text in blocks_of(ROOT / "CONTRIBUTING.md"):
+        if kind == "python" and not mark:
+            exec(compile(text, "CONTRIBUTING.md", "exec"), names)
+    y = np.where(Digits.is_labelled, Digits.truth, -1)[:200]
+    ward = names["WardMethod"](8, settings=Settings(), folder=tmp_path)
+    assert ward.fit(Digits.X[:200], y).n_components_ == 8
+    encoder = names["colour_encoder"]()
+    prepared = [encoder.prepare(path) for path in sorted((world / "PICTURES").iterdir())[:3]]
+    np.testing.assert_allclose(encoder.load()(prepared).sum(axis=1), 1, rtol=1e-5)
+    names["export_jsonl"](read_result(world / "RUN"), Target(tmp_path / "items.jsonl"))
+    assert len((tmp_path / "items.jsonl").read_text().splitlines()) == 200
 
 
 def test_blocks_that_are_not_run_are_rare():

@@ -56,7 +56,7 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path):
 
 @pytest.mark.parametrize("name", ["", ".", "..", "/"])
 def test_a_folder_is_no_file(name):
-    with pytest.raises(InputError, match="is a folder. Give the name of a file"):
+    with pytest.raises(InputError, match=r"is a folder\. Give the name of a file"):
         write_atomically(Path(name), b"content")
 
 
