@@ -16,7 +16,6 @@ extensions = [
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "data"]
-suppress_warnings = ["toc.empty_glob"]  # the page on scale may not be there
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4  # links such as trust.md#coarser-and-finer, as on GitHub
