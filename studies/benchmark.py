@@ -32,7 +32,7 @@ from newfound.deep.images.view_pairs import Shelf, StoredViews, shared_views
 from newfound.deep.method import PrototypicalContrast
 from newfound.deep.setup import set_up
 
-METHODS = ["dualrank", "uno", "simgcd", "gpc", "cms", "gcd", "rankstats", "orca"]
+METHODS = ["dualrank", "uno", "simgcd", "gpc", "bacon", "cms", "dccl", "gcd", "rankstats", "orca"]
 
 
 def fill_shelf(dataset: str, seed: int, given: argparse.Namespace) -> Shelf:

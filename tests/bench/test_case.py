@@ -2,7 +2,8 @@
 
 import pytest
 
-from newfound.bench.case import Case, case_key, weights_id
+from newfound.bench.case import Case, case_key
+from newfound.deep.network.identity import weights_id
 from newfound.errors import InputError
 
 

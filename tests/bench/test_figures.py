@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from typer.testing import CliRunner
 
 from newfound.array_files import write_array
-from newfound.bench.case import Case, weights_id
+from newfound.bench.case import Case
 from newfound.bench.commands import app
 from newfound.bench.datasets import load_dataset
 from newfound.bench.figures import FIGURES, draw_figure
@@ -35,6 +35,7 @@ from newfound.bench.record import Record
 from newfound.bench.results import Results
 from newfound.bench.run_files import outcome_file, start_file
 from newfound.bench.splits import Split, make_split
+from newfound.deep.network.identity import weights_id
 from newfound.errors import InputError, MissingExtraError
 from newfound.files import whole_file
 from newfound.metrics import discovery_scores

@@ -60,7 +60,7 @@ def test_what_methods_can_do():
     }
     assert those("learns") == set(NAMES) - {"kmeans", "mixture"}
     assert those("learns_without_k") == {"gcd", "pim", "cms", "dccl"}
-    assert those("uses_starts") == {"gcd", "pim", "dccl"}
+    assert those("uses_starts") == {"gcd", "pim", "dccl", "bacon"}
     assert those("finds_k") == {*("mixture", "gcd", "pim", "cms", "dccl", "gpc", "gpc-literal")}
     assert those("pca_by_default") == {"mixture", "gpc", "gpc-literal"}
     assert {name for name, cls in found.items() if "joint" in cls.variants} == {

@@ -5,11 +5,18 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
 
-from newfound.deep.checkpoint import differences, load_checkpoint, save_checkpoint
+from newfound.deep.checkpoint import (
+    differences,
+    load_checkpoint,
+    run_identity,
+    save_checkpoint,
+)
+from newfound.deep.settings import Settings
 from newfound.errors import InputError
 from newfound.files import write_atomically
 
@@ -235,3 +242,13 @@ def test_differences_see_what_was_added_and_what_is_gone():
 def test_differences_do_not_see_the_way_through_a_file():
     settings = {"rate": 0.1 + 0.2, "share": 5e-5, "n": None, "flip": True}
     assert differences(json.loads(json.dumps(settings)), settings) == ""
+
+
+def test_the_identity_of_a_run_names_weights_by_their_content(tmp_path):
+    def identity(name):
+        settings = Settings(weights=str(tmp_path / name))
+        return run_identity(settings, np.zeros(2, dtype=np.int64), fingerprint="", method="m")
+
+    for name, content in (("a.pt", b"1"), ("b.pt", b"1"), ("c.pt", b"2")):
+        (tmp_path / name).write_bytes(content)
+    assert identity("a.pt") == identity("b.pt") != identity("c.pt")

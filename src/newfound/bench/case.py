@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
-
-from newfound.errors import InputError
 
 #: What finds the prototypes of GPC: our mixture, or a clustering of the paper's Table 7a.
 PrototypeSource = Literal["mixture", "dbscan", "ward", "kmeans"]
@@ -108,21 +103,3 @@ def case_key(case: Case, *, without: tuple[str, ...] = ()) -> str:
     """
     values = {name: value for name, value in case.as_dict().items() if name not in without}
     return json.dumps(values, sort_keys=True)
-
-
-def weights_id(weights: str) -> str:
-    """The name of weights in a record: a file is named by its checksum, so no path is recorded.
-
-    Parameters
-    ----------
-    weights : str
-        "hub", "offline", "random", the path of a file, or a checksum from an earlier call.
-    """
-    if weights in ("hub", "offline", "random"):
-        return weights
-    path = Path(weights)
-    if not path.is_file() and re.fullmatch("[0-9a-f]{12}", weights):
-        return weights
-    if not path.is_file():
-        raise InputError(f"There is no file of weights {weights}; give hub, offline or a file.")
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]

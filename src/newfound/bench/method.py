@@ -17,8 +17,9 @@ import numpy.typing as npt
 import torch
 
 from newfound.arrays import Floats, Ints, LabelsLike
-from newfound.bench.case import KSource, weights_id
+from newfound.bench.case import KSource
 from newfound.deep.method import Method
+from newfound.deep.network.identity import weights_id
 from newfound.deep.records import Epoch, Listener
 from newfound.deep.settings import Settings
 from newfound.deep.trainer import Trained, train

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from newfound.bench.case import Case, Clustering, KSource, PrototypeSource, weights_id
+from newfound.bench.case import Case, Clustering, KSource, PrototypeSource
 from newfound.bench.datasets import DATASETS
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.datasets.long_tail import base_of
 from newfound.bench.methods import find_method
+from newfound.deep.network.identity import weights_id
 from newfound.deep.settings import HARDWARE, Settings
 from newfound.errors import InputError
 from newfound.workflows.demo import DIGITS

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from newfound.bench.case import Case, weights_id
+from newfound.bench.case import Case
 from newfound.bench.methods import find_method
 from newfound.bench.splits import Split
+from newfound.deep.network.identity import weights_id
 from newfound.deep.settings import Settings
 
 

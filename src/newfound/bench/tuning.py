@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from newfound.bench.case import weights_id
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings
 from newfound.bench.record import Record
+from newfound.deep.network.identity import weights_id
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 

@@ -21,6 +21,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from newfound.arrays import Ints
+from newfound.deep.network.identity import weights_id
 from newfound.deep.partial_epoch import PartialEpoch
 from newfound.deep.records import Epoch
 from newfound.deep.settings import HARDWARE, Settings
@@ -303,10 +304,9 @@ def run_identity(
     dict
         With the parts ``settings`` and ``data``.
     """
+    values = {**settings.as_dict(), "weights": weights_id(settings.network.weights)}
     return {
-        "settings": {
-            name: value for name, value in settings.as_dict().items() if name not in HARDWARE
-        },
+        "settings": {name: value for name, value in values.items() if name not in HARDWARE},
         "data": {
             "images": fingerprint,
             "n_rows": len(codes),

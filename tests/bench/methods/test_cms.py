@@ -231,6 +231,21 @@ def test_an_interrupted_training_resumes_to_the_same_bits(few_digits, tmp_path):
     assert (memories[0].norm(dim=1) > 0).all()  # two epochs have seen all images
 
 
+def test_a_batch_knows_its_rows(few_digits, tmp_path, monkeypatch):
+    loss, seen = MeanShiftContrast.loss, []
+
+    def spy(self, batch):
+        seen.append((batch.rows, batch.codes))
+        return loss(self, batch)
+
+    monkeypatch.setattr(MeanShiftContrast, "loss", spy)
+    settings = QUICK.with_changes(epochs=1, validation_share=0.0)
+    CMS(7, settings=settings, folder=tmp_path).fit(few_digits.pixels, few_digits.y)
+    rows, codes = (torch.cat(parts).numpy() for parts in zip(*seen, strict=True))
+    np.testing.assert_array_equal(codes, few_digits.y[rows])
+    assert len(set(codes)) == 6
+
+
 def test_training_does_not_see_the_held_out_labels(few_digits, tmp_path, monkeypatch):
     seen = []
 

@@ -100,7 +100,7 @@ def test_the_number_of_neighbours_is_chosen_by_labels_that_communities_do_not_se
     Z, _, y = blobs
     noisy = Z + 0.2 * np.random.default_rng(1).normal(size=Z.shape).astype(np.float32)
     assert module.choose_neighbours(noisy, y, 0) > 5  # five neighbours part the classes
-    assert module.choose_neighbours(Z, np.full(150, -1), 0) == 50  # all are equal
+    assert module.choose_neighbours(Z, np.full(150, -1), 0) == 100  # all are equal
 
 
 def test_there_are_no_more_communities_than_in_other_searches(blobs, monkeypatch):
@@ -113,6 +113,13 @@ def test_there_are_no_more_communities_than_in_other_searches(blobs, monkeypatch
     np.testing.assert_array_equal(few[y >= 0], y[y >= 0])
 
 
+@pytest.fixture
+def few_numbers(monkeypatch):
+    """Fewer numbers of neighbours to choose from."""
+    monkeypatch.setattr(module, "N_NEIGHBOURS", (5, 10))
+
+
+@pytest.mark.usefixtures("few_numbers")
 def test_it_learns_known_and_novel_digits(seven_digits, tmp_path):
     method = DCCL(settings=QUICK.with_changes(epochs=5), folder=tmp_path)
     method.fit(seven_digits.pixels, seven_digits.y)
@@ -124,6 +131,7 @@ def test_it_learns_known_and_novel_digits(seven_digits, tmp_path):
     assert all(epoch.n_novel is not None for epoch in method.history_)
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_an_interrupted_training_resumes_to_the_same_bits(few_digits, tmp_path):
     class Stop(Listener):
         def epoch(self, record):
@@ -138,12 +146,14 @@ def test_an_interrupted_training_resumes_to_the_same_bits(few_digits, tmp_path):
         fit("b", listener=Stop())
     np.testing.assert_array_equal(fit("b").features_, whole.features_)
     stored = [load_checkpoint(tmp_path / name / LAST)[0] for name in "ab"]
+    assert stored[0]["network.head.n_neighbours"] in module.N_NEIGHBOURS
     for name in ("prototypes", "n_neighbours", "epoch"):
         assert torch.equal(*(tensors[f"network.head.{name}"] for tensors in stored))
 
 
+@pytest.mark.usefixtures("few_numbers")
 def test_between_moves_communities_stay(few_digits, tmp_path):
-    settings = QUICK.with_changes(epochs=3, moves_every=2)
+    settings = QUICK.with_changes(moves_every=2)
     method = DCCL(7, settings=settings, folder=tmp_path, n_starts=1)
     method.fit(few_digits.pixels, few_digits.y)
     ks = [epoch.n_components for epoch in method.history_]

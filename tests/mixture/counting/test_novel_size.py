@@ -107,7 +107,7 @@ def test_the_weights_are_those_of_the_prior_times_the_density():
         narrow, wide = math.hypot(0.2, step), math.hypot(math.log(4), step)
         prior = 0.6 * stats.norm.pdf(tau, 0, narrow) + 0.4 * stats.norm.pdf(tau, 0, wide)
         variance = 0.08 * (1 / 12 + 1 / max(1, 9.0 * math.exp(tau))) + 0.01
-        variance += (0.2 * 0.7 * tau) ** 2 + 1e-6
+        variance += (0.5 * 0.7 * tau) ** 2 + 1e-6
         density = stats.t.logpdf(0.5, 11, loc=0.7 * tau, scale=math.sqrt(variance))
         logs.append(math.log(prior) + density)
     expected = np.exp(np.array(logs) - max(logs))

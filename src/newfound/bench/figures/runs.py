@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from newfound.bench.case import Case, weights_id
+from newfound.bench.case import Case
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.datasets.sources import SOURCES
 from newfound.bench.methods import find_method
@@ -15,6 +15,7 @@ from newfound.bench.protocol import bench_settings
 from newfound.bench.record import Record
 from newfound.bench.results import RESULTS_FOLDER, read_records
 from newfound.bench.tables.plan import PLAIN
+from newfound.deep.network.identity import weights_id
 from newfound.deep.settings import Settings
 from newfound.errors import InputError
 

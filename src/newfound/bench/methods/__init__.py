@@ -68,6 +68,12 @@ def _dccl() -> type[BenchMethod]:
     return DCCL
 
 
+def _bacon() -> type[BenchMethod]:
+    from newfound.bench.methods.bacon import BaCon
+
+    return BaCon
+
+
 def _simgcd() -> type[BenchMethod]:
     from newfound.bench.methods.simgcd import SimGCD
 
@@ -105,6 +111,7 @@ _LOADERS: dict[str, Callable[[], type[BenchMethod]]] = {
     "cms": _cms,
     "dccl": _dccl,
     "simgcd": _simgcd,
+    "bacon": _bacon,
     "gpc-literal": _gpc_literal,
     "gpc": _gpc,
 }

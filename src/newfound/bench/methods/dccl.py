@@ -32,7 +32,7 @@ from newfound.mixture.rows import nearest_centre
 from newfound.mixture.split_merge import number_components
 
 #: Numbers of neighbours that are tried.
-N_NEIGHBOURS = (5, 10, 15, 20, 30, 50)
+N_NEIGHBOURS = (2, 3, 5, 10, 15, 20, 30, 50, 100)
 #: τ of the community term, τ of InfoNCE, and η, the momentum of the prototypes.
 TEMPERATURE, CONTRASTIVE_TEMPERATURE, MOMENTUM = 0.1, 1.0, 0.9
 
@@ -55,10 +55,10 @@ class DCCL(BenchMethod):
     ----------
     - DCCL and MGCE find communities with Infomap, whose package is under the AGPL. Here the same
       objective, the map equation with two levels, is minimised by a search of our own.
-    - The number of neighbours is the one of 5, 10, 15, 20, 30, 50 with which communities that see
-      no label agree best with the labels, in the features before training; of equal ones the
-      largest. The authors fix it and a least similarity. An edge has the weight 1, or 2 if both
-      rows have each other.
+    - The number of neighbours is the one of 2, 3, 5, 10, 15, 20, 30, 50, 100 with which
+      communities that see no label agree best with the labels, in the features before training;
+      of equal ones the largest. The authors fix it and a least similarity. An edge has the weight
+      1, or 2 if both rows have each other.
     - There are at most 1,000 communities, as in all searches for K here. Rows of smaller ones go to
       the nearest prototype.
     - Not checked against the authors' code: τ = 0.1 and η = 0.9. DCCL's loss that spreads

@@ -33,6 +33,10 @@ class GCD(BenchMethod):
     - Batches hold exactly 64 labelled and 64 unlabelled images; the authors' only on average.
     - Brent's search runs over log K, which helps it (see `newfound.bench.rivals.brent_search`),
       and on 128 principal directions.
+    - The projection head has 256 outputs, as that of all methods here; in the authors' code it has
+      65,536, DINO's default.
+    - The last epoch is scored. The authors keep the one that is best on the Old classes of the test
+      set.
     - k-means has `n_starts` starts. The authors use 100, which is also the default here.
     """
 

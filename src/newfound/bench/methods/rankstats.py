@@ -55,7 +55,8 @@ class RankStats(JointClassifier):
       on all data sets (the original uses 5 for CIFAR-10 and SVHN). In the GCD authors' code L_MSE
       counts twice, for AutoNovel's two classifiers; here it counts once.
     - As for every method here, a batch holds exactly 64 labelled and 64 unlabelled images, the
-      learning rate falls along a cosine and not in steps, and the last epoch is scored.
+      learning rate falls along a cosine and not in steps, the weight decay is 5e-5 (AutoNovel's:
+      1e-4), and the last epoch is scored.
     - With ``joint=True`` the classifier is normalised, cos(z, w_k) / 0.1 without a bias, because
       its weights are cluster centres.
     """

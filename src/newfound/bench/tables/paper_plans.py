@@ -88,7 +88,8 @@ def _main(name: str, datasets: Iterable[str], *, numbered: bool = True) -> Table
 
 def _gains() -> Iterable[tuple[str, str, Where, bool]]:
     """Rows that show where the gain is: our mixture on rivals' features, GPC without a part."""
-    for number, method in enumerate(("rankstats", "dualrank", "uno", "orca", "gcd", "simgcd")):
+    rivals = ("rankstats", "dualrank", "uno", "orca", "gcd", "cms", "dccl", "simgcd", "bacon")
+    for number, method in enumerate(rivals):
         where = {"method": method, "clustering": "mixture", "pca": False}
         yield f"{METHODS[method].title} + our mixture", "yes", where, number == 0
     for number, part in enumerate(("D25", "D26", "D27", "D28")):

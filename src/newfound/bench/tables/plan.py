@@ -62,6 +62,7 @@ METHODS = {
     "cms": MethodRow("CMS", own_k="own"),
     "dccl": MethodRow("DCCL", own_k="own"),
     "simgcd": MethodRow("SimGCD"),
+    "bacon": MethodRow("BaCon"),
     "gpc-literal": MethodRow("GPC literal", has_pca=True, own_k="own"),
     "gpc": MethodRow("GPC", has_pca=True, own_k="count"),
 }

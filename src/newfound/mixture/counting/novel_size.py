@@ -26,8 +26,9 @@ Sizes = Literal["unknown", "alike"] | float
 _SPREAD = float(np.log(4))
 #: Prior probability that sizes are alike.
 _ALIKE = 0.6
-#: Relative error of the slope: it is measured on known classes at the sizes that they have.
-_SLOPE_ERROR = 0.2
+#: Relative error of the slope: it is measured on known classes that lose up to half of their rows,
+#: and used for novel classes that may be several times smaller or larger.
+_SLOPE_ERROR = 0.5
 #: Values of τ, from novel classes that are 20 times larger to 20 times smaller.
 _GRID = np.linspace(-3, 3, 601)
 #: The data decide if they leave less than this share of the prior's standard deviation.
