@@ -43,7 +43,7 @@ def modules_of(requirements):
 EXTRAS = {
     name: modules_of(requirements)
     for name, requirements in PROJECT["optional-dependencies"].items()
-    if name not in ("dev", "all")
+    if name not in ("dev", "docs", "all")
 }
 
 

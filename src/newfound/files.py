@@ -43,14 +43,16 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     Raises
     ------
     InputError
-        If the disk is full or the folder cannot be written to.
+        If the disk is full, the folder cannot be written to, or the name is that of a folder.
     """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Give the name of a file.")
     # In the same folder, because a rename is atomic only within one file system. The process id
     # keeps two runs from writing to the same file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     with disk_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _remove_parts_of_dead_processes(path)
+        remove_dead_parts(path.parent, path.name)
         try:
             # "x": a link that was put in its place is not followed, the opening fails
             with temporary.open("xb") as file:
@@ -64,9 +66,9 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
-def _remove_parts_of_dead_processes(path: Path) -> None:
-    """Remove what killed processes left of this file, and what has the name of our own part."""
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+def remove_dead_parts(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left of a file or of all files, and our own part of it."""
+    for part in folder.glob(f".{'*' if name is None else glob.escape(name)}.*.part"):
         process = part.name.split(".")[-2]
         if process == str(os.getpid()) or (process.isdecimal() and not is_alive(int(process))):
             part.unlink(missing_ok=True)

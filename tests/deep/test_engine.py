@@ -57,6 +57,20 @@ def test_a_batch_that_does_not_divide_among_the_processes_is_refused(monkeypatch
     assert start_engine(RunSettings(), 126) is three
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"devices": 10_000}, r"10000 processes were asked for \(devices\).*processor cores?\."),
+        ({"num_nodes": 2}, "not started by torchrun. Start it on each machine"),
+        ({"devices": 2}, "batch of 127 images does not divide among 2 processes"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_a_process_is_started(monkeypatch, changes, message):
+    monkeypatch.setattr(engine, "Fabric", lambda **_: pytest.fail("started"))
+    with pytest.raises(InputError, match=message):
+        start_engine(RunSettings(device="cpu", **changes), 127)
+
+
 def test_the_device_of_the_settings_is_taken(monkeypatch):
     asked = []
     one = SimpleNamespace(world_size=1, launch=lambda: None)

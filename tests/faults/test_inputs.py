@@ -7,15 +7,20 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from newfound.array_files import read_archive, read_array, read_digested
+from newfound.data.annotations import read_annotations
+from newfound.data.pictures import read_picture
 from newfound.data.row_files import read_row_file
+from newfound.deep.checkpoint import load_checkpoint
 from newfound.errors import InputError
 from newfound.files import read_json
+from newfound.result.edits.log import read_edits
 from newfound.result.record import RunRecord
 
-#: Examples for each reader; `make faults` takes more.
+MORE = int(os.environ.get("NEWFOUND_FAULTS", "1"))
+#: Examples for each test; `make faults` takes 30,000.
 FEW = settings(
     derandomize=True,
-    max_examples=60 * int(os.environ.get("NEWFOUND_FAULTS", "1")),
+    max_examples=60 if MORE == 1 else 1000 * MORE,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -28,6 +33,11 @@ PREFIXES = st.sampled_from(
         b"text,label\n",
         b'{"version": ',
         b"[" * 2000,
+        b"action,subject,object,value\nmerge,",
+        b'[{"id": 1, "annotations": ',
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+        b"\xff\xd8\xff\xe0\x00\x10JFIF\x00",
+        b"\x10\x00\x00\x00\x00\x00\x00\x00{",  # the header of a safetensors file
     ]
 )
 CONTENT = st.builds(lambda start, rest: start + rest, PREFIXES, st.binary(max_size=200))
@@ -58,6 +68,22 @@ def test_files_of_items(tmp_path, content, suffix):
         read_row_file(path, None)
     with contextlib.suppress(InputError):
         read_row_file(path, path)
+
+
+@FEW
+@given(content=CONTENT)
+def test_decisions_labels_pictures_and_checkpoints(tmp_path, content):
+    for name in ("edits.csv", "file.json", "file.csv"):
+        (tmp_path / name).write_bytes(content)
+    for read in (
+        lambda: read_edits(tmp_path),
+        lambda: read_annotations(tmp_path / "file.json"),
+        lambda: read_annotations(tmp_path / "file.csv"),
+        lambda: read_picture(tmp_path / "file.json"),
+        lambda: load_checkpoint(tmp_path / "file.json"),
+    ):
+        with contextlib.suppress(InputError):
+            read()
 
 
 @FEW

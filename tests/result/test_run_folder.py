@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +52,12 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path):
     write_atomically(tmp_path / "a" / "b" / "file", b"content")
     assert (tmp_path / "a" / "b" / "file").read_bytes() == b"content"
     assert names(tmp_path / "a") == ["b", "file"]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/"])
+def test_a_folder_is_no_file(name):
+    with pytest.raises(InputError, match=r"is a folder\. Give the name of a file"):
+        write_atomically(Path(name), b"content")
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -380,3 +387,27 @@ def test_a_finished_run_of_another_version_is_refused(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"version": "0.0.1"}))
     with pytest.raises(InputError, match=r"Install newfound==0\.0\.1 to read it"):
         check_run(tmp_path)
+
+
+# --------------------------------------------------------------------------- what killed runs leave
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    with open_run(tmp_path, command="train", data="d"):
+        finish(tmp_path)
+    dead, alive = tmp_path / "train" / ".epochs.jsonl.999999999.part", tmp_path / ".a.1.part"
+    for part in (dead, alive, tmp_path / ".next" / "model" / "mixture.json"):
+        write_atomically(part, b"half")
+    assert is_finished(tmp_path)  # killed after run.json was moved: the rest of the stage goes
+    assert not (tmp_path / ".next").exists()
+    with open_run(tmp_path, command="train", data="d"):
+        assert not dead.exists()
+        assert alive.exists()  # of another process
+
+
+def test_the_stage_of_a_process_that_works_is_left_alone(tmp_path):
+    with open_run(tmp_path, command="discover", data="d"):
+        finish(tmp_path)
+        write_atomically(tmp_path / ".next" / "assignments.csv", b"half")
+        assert is_finished(tmp_path)
+        assert (tmp_path / ".next" / "assignments.csv").exists()

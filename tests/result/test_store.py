@@ -204,7 +204,16 @@ def test_run_json_has_the_keys_of_0_1_0_and_sentences_for_people(result, folder)
         *["version", "command", "settings", "seed", "encoder", "kind", "n_items", "n_labelled"],
         *["n_known", "n_novel", "n_novel_interval", "label_rate", "novel_share", "rehearsal"],
         *["history", "timings", "versions", "source", "n_skipped", "warnings", "last_id"],
-        *["rerun", "sentence", "trust", "label_accuracy", "content", "calibration", "novel_size"],
+        *[
+            "rerun",
+            "roots",
+            "sentence",
+            "trust",
+            "label_accuracy",
+            "content",
+            "calibration",
+            "novel_size",
+        ],
         "digests",
     }
     assert (stored["sentence"], stored["trust"]) == (result.answer, result.trust)

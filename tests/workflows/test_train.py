@@ -409,3 +409,23 @@ def test_pictures_below_a_confidence_are_marked(root, tmp_path):
     with pytest.raises(InputError, match="min_confidence must be"):
         train_on(root, tmp_path / "no", min_confidence=90)
     assert not (tmp_path / "no").exists()
+
+
+def test_no_table_holds_a_text_that_a_spreadsheet_would_run(tmp_path):
+    Digits.write(tmp_path / "pictures", range(60), "=cmd{:03d}.png".format)
+    (tmp_path / "pictures" / "+broken.png").write_bytes(b"no picture")
+    rows = [f'=cmd{i:03d}.png,"=1+{Digits.y[i]}"' for i in range(60) if Digits.y[i]]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,label", *rows]))
+    train_on(tmp_path, tmp_path / "run")
+    cells = [
+        cell
+        for path in (tmp_path / "run").rglob("*.csv")
+        for row in read_table(path)
+        for cell in row.values()
+    ]
+    assert "'=cmd000.png" in cells
+    assert "'+broken.png" in cells
+    assert any(cell.startswith("'=1+digit") for cell in cells)
+    assert not any(cell.startswith(("=", "+", "@", "\t")) for cell in cells)
+    names = read_result(tmp_path / "run").names
+    assert any(name.startswith("=1+digit") for name in names)

@@ -15,6 +15,7 @@ from newfound.arrays import Ints
 from newfound.deep.device import choose_device
 from newfound.deep.settings import RunSettings
 from newfound.errors import InputError
+from newfound.words import plural
 
 
 def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
@@ -42,7 +43,9 @@ def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
         devices = _processes_here()
     if device.index is not None and not under_torchrun:
         devices = [device.index] if settings.devices in (None, 1) else settings.devices
-    several = under_torchrun or settings.num_nodes > 1 or settings.devices not in (None, 1)
+    several = under_torchrun or settings.devices not in (None, 1)
+    if not under_torchrun:
+        _check_processes(settings, device.type, batch_size)
     fabric = Fabric(
         accelerator="auto" if settings.device is None else device.type,
         devices=devices,
@@ -53,12 +56,34 @@ def start_engine(settings: RunSettings, batch_size: int) -> Fabric:
     fabric.launch()
     if several:
         atexit.register(_leave_processes)
-    if batch_size % fabric.world_size:
+    _check_batch(batch_size, fabric.world_size)
+    return fabric
+
+
+def _check_processes(settings: RunSettings, device: str, batch_size: int) -> None:
+    """Refuse what cannot work before any process is started."""
+    n = settings.devices or 1
+    n_here = torch.cuda.device_count() if device == "cuda" else max(2, os.cpu_count() or 1)
+    if n > n_here:
+        kind = "GPU" if device == "cuda" else "processor core"
         raise InputError(
-            f"A batch of {batch_size} images does not divide among {fabric.world_size} processes; "
+            f"{n} processes were asked for (devices), but this machine has {plural(n_here, kind)}. "
+            f"Ask for {n_here} at most."
+        )
+    if settings.num_nodes > 1:
+        raise InputError(
+            f"{settings.num_nodes} machines were asked for (num_nodes), but this process was not "
+            "started by torchrun. Start it on each machine with: torchrun … -m newfound …"
+        )
+    _check_batch(batch_size, n)
+
+
+def _check_batch(batch_size: int, n_processes: int) -> None:
+    if batch_size % n_processes:
+        raise InputError(
+            f"A batch of {batch_size} images does not divide among {n_processes} processes; "
             "change n_labelled_per_batch or n_unlabelled_per_batch."
         )
-    return fabric
 
 
 def _leave_processes() -> None:

@@ -74,15 +74,15 @@ class SemiSupervisedKMeans(
     ----------
     labels_ : ndarray of shape (n,)
         Cluster of each row; labelled rows have their class.
-    cluster_centers_ : ndarray of shape (n_components_, d)
+    cluster_centers_ : ndarray of shape (n_components, d)
         Mean of the rows of each cluster, labelled and unlabelled.
     classes_ : ndarray of shape (K^l,)
         The known classes, as they were given.
-    category_names_ : ndarray of object, shape (n_components_,)
+    category_names_ : ndarray of object, shape (n_components,)
         Name of each cluster: its class, or ``new-001`` … for novel ones.
     n_known_, n_novel_, n_components_ : int
         K^l, the number of novel clusters, and their sum.
-    prototypes_ : ndarray of shape (n_components_, d)
+    prototypes_ : ndarray of shape (n_components, d)
         The same as `cluster_centers_`, under the name that all clusterings here share.
     inertia_ : float
         Weighted sum of squared distances of all rows to the centre of their cluster.
@@ -210,7 +210,7 @@ class SemiSupervisedKMeans(
         return predict_rows(rows, None, self.cluster_centers_, np.zeros(self.n_components_))
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Distances of the rows of X to the centres, shape (n, n_components_)."""
+        """Distances of the rows of X to the centres, shape (n, n_components)."""
         distances = squared_distances(self._check_rows(X), self.cluster_centers_)
         return np.sqrt(distances, out=distances)
 

@@ -45,15 +45,15 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_directions_, d)
+    components_ : ndarray of shape (n_directions, d)
         The directions, ordered by variance; the largest entry of each is positive.
     mean_ : ndarray of shape (d,)
         Mean of the unit-length rows.
-    explained_variance_ratio_ : ndarray of shape (n_directions_,)
+    explained_variance_ratio_ : ndarray of shape (n_directions,)
         Share of the variance along each direction.
     n_directions_ : int
         Number of directions that were kept.
-    whitening_ : ndarray of shape (n_directions_, n_directions_) or None
+    whitening_ : ndarray of shape (n_directions, n_directions) or None
         Projected rows are multiplied by it from the right; None without `whiten`.
     """
 
@@ -134,7 +134,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return projection
 
     def transform(self, X: ArrayLike) -> Floats:
-        """Project rows, shape (n, n_directions_), in the precision of X."""
+        """Project rows, shape (n, n_directions), in the precision of X."""
         check_is_fitted(self)
         X = check_rows(self, X, reset=False)
         return self.transform_in_order(X, np.arange(len(X)))
@@ -150,7 +150,7 @@ class Projection(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def directions(self) -> Doubles:
-        """Principal directions and whitening as one matrix, shape (d, n_directions_)."""
+        """Principal directions and whitening as one matrix, shape (d, n_directions)."""
         directions: Doubles = self.components_.T
         return directions if self.whitening_ is None else directions @ self.whitening_
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from newfound._version import __version__
 from newfound.errors import InputError
-from newfound.files import disk_errors, is_litter, read_json, write_json
+from newfound.files import disk_errors, is_litter, read_json, remove_dead_parts, write_json
 from newfound.own_folder import FolderInUseError, check_own, locked
 
 STARTED = "started.json"
@@ -102,6 +102,9 @@ def settle(folder: Path) -> None:
     check_own(folder)
     for look in range(_LOOKS):
         if not (folder / _STAGE / RUN).is_file():
+            if (folder / _STAGE).is_dir():
+                with contextlib.suppress(InputError, OSError), locked(folder):
+                    _remove_remnants(folder)
             return
         try:
             with locked(folder):
@@ -134,6 +137,14 @@ def read_settled(folder: Path, read: Callable[[], T]) -> T:
         if _generation(folder) == before:
             return found
     raise InputError(f"{folder} is changed all the time by another process. Wait for its end.")
+
+
+def _remove_remnants(folder: Path) -> None:
+    """Remove what killed processes left unfinished; only with the lock of the folder."""
+    if not (folder / _STAGE / RUN).is_file():
+        _remove(folder / _STAGE)
+    for place in (folder, *(folder / name for name in ("train", "pictures", "cache"))):
+        remove_dead_parts(place)
 
 
 def _generation(folder: Path) -> tuple[int, ...]:
@@ -194,6 +205,7 @@ def open_run(folder: Path, *, command: str, data: str, overwrite: bool = False) 
     # Locked before anything is read: two processes that start together must not both find it empty.
     with locked(folder):
         finish_staged(folder)
+        _remove_remnants(folder)
         if not (folder / STARTED).exists():
             _check_empty(folder)
         elif not overwrite:

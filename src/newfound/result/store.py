@@ -42,6 +42,8 @@ from newfound.result.model_file import NUMBERS, WORDS, load_mixture, save_mixtur
 from newfound.result.profiles import CategoryProfiles
 from newfound.result.record import RunRecord
 from newfound.result.result import SEPARATOR, Result
+from newfound.result.roots import KEY as ROOTS
+from newfound.result.roots import check_roots, roots_of
 from newfound.result.run_folder import RUN, check_run, read_settled, staged
 
 #: Columns of ``categories.parquet`` with the evidence as numbers; 0.1.0 kept sentences only.
@@ -92,7 +94,8 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
             write_json(stage / f"{name}.json", content)
         # The sentences are for people who open the file. They are not read back.
         sentences = {"sentence": result.answer, "trust": result.trust}
-        run = json_bytes({**result.record.as_json(), **sentences, KEY: DIGESTS})
+        roots = {ROOTS: roots_of(collection)}
+        run = json_bytes({**result.record.as_json(), **sentences, **roots, KEY: DIGESTS})
         write_digests(stage, run=run)
         write_atomically(stage / RUN, run)
     # Edits go to the folder that the result is in. The class is frozen for everybody else.
@@ -158,6 +161,7 @@ def _read_files(folder: Path) -> Result:
     table = read_parquet(files.file("assignments.parquet"))
     categories = read_parquet(files.file("categories.parquet"))
     model = _read_model(files, folder / "model", len(table), len(categories))
+    paths = _paths_from(table, run, folder) if record.kind == "pictures" else None
     with explained_errors(folder / "categories.parquet", DAMAGED, AGAIN):
         names = tuple(categories["category"])
         assigned = _assigned_from(table, names, model)
@@ -170,7 +174,7 @@ def _read_files(folder: Path) -> Result:
         collection = Collection(
             ids=table["id"].tolist(),
             y=labels,
-            paths=[Path(path) for path in table["path"]] if record.kind == "pictures" else None,
+            paths=paths,
             features=model.features if record.kind == "features" else None,
             texts=texts,
             skipped=_read_skipped(folder / "skipped.csv"),
@@ -196,6 +200,14 @@ def _read_files(folder: Path) -> Result:
         folder=folder,
         stored_levels=levels,
     )
+
+
+def _paths_from(table: Table, run: dict[str, Any], folder: Path) -> list[Path]:
+    """Where the pictures are, all of them below the roots of the run."""
+    with explained_errors(folder / "assignments.parquet", DAMAGED, AGAIN):
+        paths = [Path(path) for path in table["path"]]
+    check_roots(paths, run, folder)
+    return paths
 
 
 def _read_levels(files: CheckedFiles, folder: Path) -> Levels | None:
