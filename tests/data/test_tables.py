@@ -4,6 +4,7 @@ import warnings
 import pytest
 
 from newfound.data.reading import read_collection
+from newfound.data.tables import as_objects, make_table, read_table, unescape_formula, write_csv
 from newfound.errors import InputError, MissingExtraError
 
 SOURCES = ["a.jpg", "b.PNG", "birds/c.jpeg", "birds/deep/d.webp"]
@@ -103,3 +104,11 @@ def test_without_pyarrow_the_command_is_named(folder, tmp_path, monkeypatch, tab
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"'pyarrow' could not .*newfound\[report\]'"):
         read_collection(folder, table(tmp_path, "", "labels.parquet"))
+
+
+def test_a_written_table_can_be_read_whatever_its_texts_hold(tmp_path):
+    names = as_objects(["a\0b", "=1+1", 'quo"te\r\n', "plain"])
+    write_csv(make_table({"label": names}), tmp_path / "t.csv")
+    assert b"\0" not in (tmp_path / "t.csv").read_bytes()
+    read = [unescape_formula(text) for text in read_table(tmp_path / "t.csv")["label"]]
+    assert read == ["a␀b", "=1+1", 'quo"te\r\n', "plain"]

@@ -62,7 +62,7 @@ def write_parquet(table: Table, path: Path) -> None:
 
 def write_csv(table: Table, path: Path) -> None:
     """Write a table in which no spreadsheet takes a text for a formula."""
-    safe = table.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
+    safe = table.map(lambda cell: _for_csv(cell) if isinstance(cell, str) else cell)
     # The standard's line end: with any other, pandas does not quote a text that holds \r.
     text = safe.to_csv(index=False, float_format="%.6g", lineterminator="\r\n")
     write_atomically(path, text.encode())
@@ -75,6 +75,11 @@ def write_skipped(skipped: Sequence[Skipped], path: Path) -> None:
         "reason": as_objects([item.reason for item in skipped]),
     }
     write_csv(make_table(columns), path)
+
+
+def _for_csv(cell: str) -> str:
+    """A text without formulas and zero characters, which readers of CSV refuse."""
+    return escape_formula(cell.replace("\0", "\N{SYMBOL FOR NULL}"))
 
 
 def escape_formula(cell: str) -> str:
