@@ -27,8 +27,9 @@ numpydoc_class_members_toctree = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "newfound"
+html_sidebars = {"**": ["globaltoc.html"]}  # all pages, under their captions
 html_theme_options = {
-    "navbar_align": "left",
+    "navbar_center": [],
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
