@@ -431,6 +431,7 @@ def test_discover_passes_everything_on(monkeypatch):
         **{"source": "somewhere", "labels": "l.csv", "encoder": "e", "n_categories": 7},
         **{"train": True, "quick": True, "rehearse": False, "min_confidence": 0.8, "seed": 3},
         **{"device": "cpu", "overwrite": True, "sizes": 0.5},
+        **{"label_column": None, "scheduler": None, "workers": None},
     }
 
 
@@ -855,7 +856,7 @@ def features(tmp_path_factory):
     [
         ("alike", 5, "as you said."),
         ("0.5", 10, "as you said."),
-        ("unknown", None, "judged by how many rows lie close to each row."),
+        ("unknown", None, "the rows do not tell, so the interval covers whatever is plausible."),
     ],
 )
 def test_count_says_how_large_new_categories_are(features, sizes, n_novel, words):
