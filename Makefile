@@ -38,7 +38,7 @@ licences: .venv/docs-installed
 test-lowest:
 	$(PYTHON) -m venv .venv-lowest
 	$(PYTHON) constraints/lowest.py > .venv-lowest/lowest.txt
-	.venv-lowest/bin/python -m pip install --quiet -c constraints/cpu.txt -c .venv-lowest/lowest.txt -e '.[cli,train,report,review,offline,dev]'
+	.venv-lowest/bin/python -m pip install --quiet -c constraints/cpu.txt -c .venv-lowest/lowest.txt -e '.[cli,train,report,scale,review,offline,dev]'
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/pytest -n 2 -o filterwarnings=default  # old packages warn about new ones
 
 # The wheel, and a first walk with it in an environment that has nothing else.

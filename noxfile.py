@@ -17,12 +17,14 @@ LIGHT = ["tests/mixture", "tests/data", "tests/result", "tests/test_metrics.py"]
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """Install everything and run all tests, or the parts that are named behind ``--``."""
-    session.install("-c", "constraints/cpu.txt", "-e", ".[cli,train,report,review,offline,dev]")
+    session.install(
+        "-c", "constraints/cpu.txt", "-e", ".[cli,train,report,scale,review,offline,dev]"
+    )
     session.run("pytest", "-n", "2", *session.posargs, env=ONE_THREAD)
 
 
 @nox.session(python=PYTHONS)
 def light(session: nox.Session) -> None:
     """Install what needs no torch and run its tests."""
-    session.install("-e", ".[cli,report,dev]")
+    session.install("-e", ".[cli,report,scale,dev]")
     session.run("pytest", *(session.posargs or LIGHT), env=ONE_THREAD)

@@ -12,7 +12,7 @@ import tomllib
 
 HERE = Path(__file__).parent
 #: Extras whose bounds are a promise to users.
-PROMISED = ("train", "cli", "report", "review", "heic")
+PROMISED = ("train", "cli", "report", "scale", "review", "heic")
 
 
 def main() -> None:
@@ -22,7 +22,9 @@ def main() -> None:
     asked = [*project["dependencies"], *(one for name in PROMISED for one in extras[name])]
     pinned = {line.split("==")[0] for line in (HERE / "cpu.txt").read_text().splitlines()}
     for requirement in sorted(set(asked)):
-        name, bound = re.fullmatch(r"([\w.-]+)>=([\w.]+)", requirement).groups()
+        name, bound = re.fullmatch(
+            r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)(?:;.*)?", requirement
+        ).groups()
         if name not in pinned:
             print(f"{name}=={bound}")
 
