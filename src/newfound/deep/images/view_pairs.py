@@ -8,7 +8,6 @@ through the frozen part once; a batch then takes two of them for each image.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 from collections.abc import Callable, Iterator
 
@@ -148,17 +147,41 @@ class StoredViews:
                 f"{backbone.name} is trained, or its parts are not known. Set n_stored_views=0."
             )
         self._fabric, self._n_views, self._seed = fabric, n_views, seed
-        compute = functools.partial(
-            _frozen_outputs, backbone, views, feed, fabric, n_views, seed, progress
-        )
-        if _shelf is None:
-            self._inputs = compute()
-            return
-        key = _key(backbone, views, feed, n_views, seed)
-        if _shelf.inputs is None or _shelf.key != key:
-            _shelf.inputs = None  # its memory is needed
-            _shelf.key, _shelf.inputs = key, compute()
-        self._inputs = _shelf.inputs
+        shelf = _shelf or Shelf()
+        key = "" if _shelf is None else _key(backbone, views, feed, n_views, seed)
+        if shelf.inputs is None or shelf.key != key:
+            shelf.inputs = None  # its memory is needed
+            shelf.key, shelf.inputs = key, self._compute(backbone, views, feed, progress)
+        self._inputs = shelf.inputs
+
+    def _compute(
+        self,
+        backbone: Backbone,
+        views: Views,
+        feed: Feed,
+        progress: Callable[[int, int], object],
+    ) -> Tensor:
+        """Random views of all images through the frozen part, (n, n_views, ...)."""
+        chunk = CHUNK.get(self._fabric.device.type, 64)
+        rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
+        stored: Tensor | None = None
+        was_training = backbone.training
+        backbone.eval()
+        with torch.no_grad(), self._fabric.autocast():
+            for i, images in enumerate(feed.batches(rows)):
+                all_draws = draw(
+                    len(images), seed=self._seed, epoch=0, batch=i, n_views=self._n_views
+                )
+                for view, draws in enumerate(all_draws):
+                    seen = _compact(backbone.before(views.random(images, draws)))
+                    if stored is None:
+                        _check_room(seen, len(feed), self._n_views)
+                        stored = seen.new_empty((len(feed), self._n_views, *seen.shape[1:]))
+                    stored[rows[i][0] : rows[i][-1] + 1, view] = seen
+                progress(int(rows[i][-1]) + 1, len(feed))
+        backbone.train(was_training)
+        assert stored is not None  # training needs images
+        return stored
 
     def batches(self, rows: Ints, epoch: int, first: int = 0) -> Iterator[Tensor]:
         """Yield the inputs of the trained part for each batch, (2·m, ...).
@@ -181,36 +204,6 @@ class StoredViews:
         index = torch.from_numpy(np.stack([images, chosen], axis=1)).to(self._inputs.device)
         for image, view in index[first:]:
             yield self._inputs[image, view].float()
-
-
-def _frozen_outputs(
-    backbone: Backbone,
-    views: Views,
-    feed: Feed,
-    fabric: Fabric,
-    n_views: int,
-    seed: int,
-    progress: Callable[[int, int], object],
-) -> Tensor:
-    """Random views of all images through the frozen part, (n, n_views, ...)."""
-    chunk = CHUNK.get(fabric.device.type, 64)
-    rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
-    stored: Tensor | None = None
-    was_training = backbone.training
-    backbone.eval()
-    with torch.no_grad(), fabric.autocast():
-        for i, images in enumerate(feed.batches(rows)):
-            all_draws = draw(len(images), seed=seed, epoch=0, batch=i, n_views=n_views)
-            for view, draws in enumerate(all_draws):
-                seen = _compact(backbone.before(views.random(images, draws)))
-                if stored is None:
-                    _check_room(seen, len(feed), n_views)
-                    stored = seen.new_empty((len(feed), n_views, *seen.shape[1:]))
-                stored[rows[i][0] : rows[i][-1] + 1, view] = seen
-            progress(int(rows[i][-1]) + 1, len(feed))
-    backbone.train(was_training)
-    assert stored is not None  # training needs images
-    return stored
 
 
 def _key(backbone: Backbone, views: Views, feed: Feed, n_views: int, seed: int) -> str:
