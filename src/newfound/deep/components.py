@@ -17,7 +17,7 @@ class FoundComponents:
     Attributes
     ----------
     z : Tensor of shape (n, d)
-        Unit-length features of all images.
+        Unit-length features of all images, if moves come after the epoch; else no row.
     labels : ndarray of shape (n,)
         Component of each image, known classes first.
     n_known : int

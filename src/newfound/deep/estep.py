@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 
-import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -19,11 +18,18 @@ from newfound.deep.images.batches import epoch_seed
 from newfound.deep.images.extraction import Extractor
 from newfound.deep.losses import pcl_weight
 from newfound.deep.method import Method
-from newfound.deep.partition import known_count, sizes_in_learnt_features
+from newfound.deep.partition import (
+    Clusters,
+    known_count,
+    reassign,
+    share_out,
+    sizes_in_learnt_features,
+)
 from newfound.deep.prototypes import principal_space, prototypes_from
 from newfound.deep.records import Listener
 from newfound.deep.settings import Settings
 from newfound.deep.setup import TrainingSetup
+from newfound.deep.shard import Shard
 from newfound.deep.sized_partition import heed_sizes
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
@@ -33,6 +39,9 @@ from newfound.mixture.counting.novel_size import Sizes, parse_sizes
 
 class EStep:
     """Finds K and the components in the features of all images.
+
+    Each process holds the features of its own images, see `Shard`. Between moves only sums over
+    them are sent, and the component of each image.
 
     Parameters
     ----------
@@ -59,7 +68,7 @@ class EStep:
         self._first_pass: Callable[[int, int], object] | None = functools.partial(
             listener.step, "Passing pictures through the network"
         )
-        self._fabric = setup.fabric
+        self._shard = Shard(len(setup.feed), setup.fabric)
         self.labels, self._settings, self._method = labels, settings, method
         self._extractor = Extractor(
             setup.network.backbone,
@@ -69,8 +78,12 @@ class EStep:
             keep_inputs=settings.run.token_cache,
         )
 
-    def features(self) -> Tensor:
-        """Features of all images, shape (n, d), not normalised."""
+    def features(self) -> Floats:
+        """Features of all images, shape (n, d), not normalised, in each process."""
+        return self._shard.whole(self._own_features().cpu().numpy())
+
+    def _own_features(self) -> Tensor:
+        """Features of the images of this process, shape (m, d), not normalised."""
         progress, self._first_pass = self._first_pass, None
         return self._extractor.features(progress)
 
@@ -89,13 +102,15 @@ class EStep:
         """
         if not self._method.uses_prototypes:
             return None
-        Z = self.features()
+        Z = self._own_features()
         if state.epoch == 0 and state.count is None:
             state.count = self._count(Z)
         z = functional.normalize(Z, dim=1)
         settings = self._settings.estep
         due = state.epoch % settings.moves_every == 0
         found = self._find(z, state, moves=due and not settings.moves_after_epoch)
+        if settings.moves_after_epoch:  # a checkpoint within the epoch needs those of all images
+            found = replace(found, z=self._shard.whole(z))
         state.labels = found.labels
         return found
 
@@ -110,7 +125,7 @@ class EStep:
             Epoch, last partition and count.
         """
         due = (state.epoch + 1) % self._settings.estep.moves_every == 0
-        return self._find(found.z, state, moves=due)
+        return self._find(found.z[self._shard.own], state, moves=due)
 
     def sizes_to_heed(self, state: TrainingState) -> Sizes | None:
         """What to expect of the sizes of components; None if nothing can be expected.
@@ -145,16 +160,17 @@ class EStep:
             return known_count(codes, k, float("nan"))  # the share of novel rows is not needed
         if is_random:
             return None
-        if self._fabric.is_global_zero:
+        everything = self._shard.collect(Z.cpu().numpy())
+        if everything is not None:
             count = count_categories(
-                Z.cpu().numpy(),
+                everything,
                 codes,
                 sizes=(sizes or "alike") if k is None else "alike",
                 random_state=self._settings.run.seed,
             )
             if k is not None:
                 count = known_count(codes, k, count.novel_share)
-        return self._fabric.broadcast(count)
+        return self._shard.same(count)
 
     def _count_now(self, X: Floats, seed: int) -> CategoryCount | None:
         """Count with the held-out labels; None if the mixture counts itself, or not at all."""
@@ -168,39 +184,45 @@ class EStep:
             return count_categories(X, labels.all_codes, sizes=sizes, random_state=seed)
 
     def _find(self, z: Tensor, state: TrainingState, *, moves: bool) -> FoundComponents:
-        """Fit the mixture in the first process, and share the result with all."""
-        labels = state.labels
-        calibrated = self._settings.estep.acceptance == "calibrated"
-        warming_up = pcl_weight(state.epoch, self._settings.losses.warmup_epochs) < 1
-        if calibrated and moves and warming_up:
-            labels = None  # partitions of the warm-up are poor starts: k-means is better
-        found = None
-        if self._fabric.is_global_zero:
-            found = self._find_here(z, labels, state, moves=moves)
-        shared: FoundComponents = self._fabric.broadcast(found)  # type: ignore[assignment]
-        return replace(shared, z=z, prototypes=shared.prototypes.to(self._fabric.device))
-
-    def _find_here(
-        self, z: Tensor, labels: Ints | None, state: TrainingState, *, moves: bool
-    ) -> FoundComponents:
-        """Partition and prototypes, on the CPU."""
+        """Partition and prototypes, from the features of this process."""
         settings, codes = self._settings.estep, self.labels.codes
-        seed = epoch_seed(self._settings.run.seed, state.epoch)
-        reduced = principal_space(z, z.shape[1] if settings.pca == "off" else settings.n_directions)
+        n_directions = z.shape[1] if settings.pca == "off" else settings.n_directions
+        reduced = principal_space(z, n_directions, self._shard)
         X = reduced.project(z).cpu().numpy()
-        count = state.count
-        if count is None and moves:
-            count = self._count_now(X, seed)
-        clusters = self._method.partition(X, codes, labels, moves=moves, seed=seed, count=count)
+        labels = self._start(state, moves=moves)
+        if labels is None or moves or not self._method.reassigns:
+            clusters = self._search(X, labels, state, moves=moves)
+        else:
+            clusters = reassign(X, codes, labels, settings, self._shard)
         sizes = self.sizes_to_heed(state) if self._method.sizes_in_training else None
         n_novel_rows = self._n_novel_rows(state)
         clusters = heed_sizes(clusters, self.labels, sizes, n_novel_rows, z.device)
         temperature = self._settings.losses.prototype_temperature
-        prototypes = prototypes_from(z, codes, clusters, reduced, settings, temperature)
         return FoundComponents(
-            z=z.cpu()[:0],  # each process has its own features: they are not sent
+            z=z.new_empty(0, z.shape[1]),
             labels=clusters.labels,
             n_known=clusters.n_known,
-            prototypes=prototypes.to(torch.device("cpu")),
+            prototypes=prototypes_from(z, codes, clusters, reduced, settings, temperature),
             accuracy=clusters.accuracy(self.labels.all_codes, self.labels.held_out),
         )
+
+    def _start(self, state: TrainingState, *, moves: bool) -> Ints | None:
+        """The partition to start from; None for k-means."""
+        calibrated = self._settings.estep.acceptance == "calibrated"
+        warming_up = pcl_weight(state.epoch, self._settings.losses.warmup_epochs) < 1
+        # partitions of the warm-up are poor starts: k-means is better
+        return None if calibrated and moves and warming_up else state.labels
+
+    def _search(
+        self, X: Floats, labels: Ints | None, state: TrainingState, *, moves: bool
+    ) -> Clusters:
+        """Find components among all rows in the first process, and share the result with all."""
+        everything, found = self._shard.collect(X), None
+        if everything is not None:
+            seed, count = epoch_seed(self._settings.run.seed, state.epoch), state.count
+            if count is None and moves:
+                count = self._count_now(everything, seed)
+            found = self._method.partition(
+                everything, self.labels.codes, labels, moves=moves, seed=seed, count=count
+            )
+        return share_out(found, self._shard)

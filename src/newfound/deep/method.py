@@ -71,6 +71,9 @@ class Method(ABC):
         Whether the E-step and the result use the running mean of the weights.
     expects_sizes : bool
         Whether the E-step heeds expected sizes, unless the setting ``sizes`` is "none".
+    reassigns : bool
+        Whether between moves rows only go to the nearest prototype, in the process that has them;
+        otherwise `partition` is asked in each epoch.
     sizes_in_training, sizes_at_end : bool
         Whether it does so during training (D27), and in the final mixture (D28).
     """
@@ -79,6 +82,7 @@ class Method(ABC):
     ends_with_mixture: bool = True
     averages_weights: bool = False
     expects_sizes: bool = False
+    reassigns: bool = True
     sizes_in_training: bool = True
     sizes_at_end: bool = True
 
@@ -103,7 +107,10 @@ class Method(ABC):
         seed: int,
         count: CategoryCount | None,
     ) -> Clusters:
-        """The partition of an E-step, by default that of the mixture; see `find_clusters`."""
+        """The partition of an E-step, by default that of the mixture; see `find_clusters`.
+
+        It is called in the first process, with the rows of all processes.
+        """
         return find_clusters(X, codes, labels, self.settings.estep, Round(moves, seed, count))
 
 

@@ -8,13 +8,14 @@ survive a change of the features; a partition does.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from newfound.arrays import Doubles, Floats, Ints
 from newfound.deep.reassignment import fit_projection, nearest_rounds, on_device, project
 from newfound.deep.settings import EStepSettings
+from newfound.deep.shard import ALONE, Shard
 from newfound.errors import DiscoveryWarning
 from newfound.labels import UNLABELLED
 from newfound.mixture.assignment import N_ROUNDS, prototypes_of
@@ -37,8 +38,8 @@ class Clusters:
         Component of each row, known classes first.
     n_known : int
         K^l.
-    V : ndarray of shape (n, q)
-        Rows in the space of the mixture.
+    V : ndarray of shape (m, q)
+        Rows of this process in the space of the mixture; with one process m = n.
     prototypes : ndarray of shape (K, q)
         Mean of the labelled rows of a known class; mean of all rows of a novel category, weighted
         if sizes are expected.
@@ -46,6 +47,8 @@ class Clusters:
         The map from the reduced features to V.
     sizes : ndarray of shape (K,) or None
         Expected number of unlabelled rows in each component.
+    shard : Shard
+        Which rows this process has.
     """
 
     labels: Ints
@@ -54,6 +57,7 @@ class Clusters:
     prototypes: Doubles
     projection: Projection
     sizes: Doubles | None = None
+    shard: Shard = ALONE
 
     @property
     def n_components(self) -> int:
@@ -78,8 +82,16 @@ class Clusters:
         rows = held_out if held_out.any() else codes != UNLABELLED
         if not rows.any():
             return None
-        nearest, _ = nearest_centre(self.V[rows], self.prototypes.astype(self.V.dtype))
-        return float((nearest == codes[rows]).mean())
+        own = self.shard.own
+        V = self.V[rows[own]]
+        nearest, _ = nearest_centre(V, self.prototypes.astype(self.V.dtype))
+        n_right = int((nearest == codes[own][rows[own]]).sum())
+        return self.shard.count(n_right) / int(rows.sum())
+
+    def prototypes_in(self, X: Floats, codes: Ints) -> Doubles:
+        """Prototypes (K, d) in another space, from the rows X (m, d) of this process there."""
+        shard = self.shard
+        return prototypes_of(X, codes, self.labels, self.n_known, shard.own, shard.total)
 
 
 def mixture_for(settings: EStepSettings, n_columns: int, **changes: object) -> SplitMergeMixture:
@@ -187,7 +199,7 @@ def find_clusters(
         The new partition.
     """
     if labels is not None and not (task.moves and (task.count or settings.n_components is None)):
-        return _reassign(X, codes, labels, settings)
+        return reassign(X, codes, labels, settings)
     changes: dict[str, object] = {"n_init": 1, "random_state": task.seed, "count": task.count}
     changes["sizes"] = None  # the loop itself heeds expected sizes
     if settings.acceptance == "literal":
@@ -211,26 +223,73 @@ def find_clusters(
     return Clusters(mixture.labels_, mixture.n_known_, V, mixture.prototypes_, mixture.projection_)
 
 
-def _reassign(X: Floats, codes: Ints, labels: Ints, settings: EStepSettings) -> Clusters:
-    """Keep the components and move each row to its nearest prototype in the new features."""
+def reassign(
+    X: Floats, codes: Ints, labels: Ints, settings: EStepSettings, shard: Shard = ALONE
+) -> Clusters:
+    """Keep the components and move each row to its nearest prototype in the new features.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+        Features of this process, reduced or not.
+    codes : ndarray of shape (n,)
+        Known class of each row of all processes or -1.
+    labels : ndarray of shape (n,)
+        The partition to start from.
+    settings : EStepSettings
+        Number of directions, whether to whiten, and K if it is given.
+    shard : Shard, optional
+        Which rows this process has.
+
+    Returns
+    -------
+    Clusters
+        The new partition.
+    """
     n_known = int(codes.max()) + 1
-    x, given = on_device(X), on_device(codes)
+    x, given = on_device(X), on_device(codes[shard.own])
     keeps_all = settings.pca == "off" or X.shape[1] <= settings.n_directions
-    if keeps_all and X.shape[1] < len(X) and X.shape[1] <= EXACT_COLUMNS:
-        projection = fit_projection(x, given, whiten=_whitens(codes, settings))
+    if keeps_all and X.shape[1] < len(codes) and X.shape[1] <= EXACT_COLUMNS:
+        projection = fit_projection(x, given, whiten=_whitens(codes, settings), shard=shard)
         v = project(x, projection)
-    else:  # some directions are left out: needs the mixture's own projection
-        V, projection = mixture_space(X, codes, settings)
-        v = on_device(V)
+    else:  # some directions are left out: needs the mixture's own projection, of all rows
+        V, projection = mixture_space(shard.whole(X), codes, settings)
+        v = on_device(V[shard.own])
     labels = np.where(codes == UNLABELLED, labels, codes)
     labels = number_components(labels, n_known)[labels]
-    labels = nearest_rounds(v, given, on_device(labels), n_known, N_ROUNDS).cpu().numpy()
+    own = nearest_rounds(v, given, on_device(labels[shard.own]), n_known, N_ROUNDS, shard)
+    labels = shard.whole(own.cpu().numpy())
     labels = number_components(labels, n_known)[labels]
     V, k = v.cpu().numpy(), settings.n_components
     if k is not None and int(labels.max()) + 1 < k:
-        labels = nearest_in_k(V, codes, labels, n_known, N_ROUNDS, k)
+        labels = _refill(V, codes, labels, k, shard)
+    prototypes = prototypes_of(V, codes, labels, n_known, shard.own, shard.total)
+    return Clusters(labels, n_known, V, prototypes, projection, shard=shard)
+
+
+def _refill(V: Floats, codes: Ints, labels: Ints, n_components: int, shard: Shard) -> Ints:
+    """Give rows to components that have lost all of theirs; looks at all rows together."""
+    n_known, everything = int(codes.max()) + 1, shard.collect(V)
+    if everything is not None:
+        labels = nearest_in_k(everything, codes, labels, n_known, N_ROUNDS, n_components)
         labels = number_components(labels, n_known)[labels]
-    return Clusters(labels, n_known, V, prototypes_of(V, codes, labels, n_known), projection)
+    return shard.same(labels)
+
+
+def share_out(found: Clusters | None, shard: Shard) -> Clusters:
+    """Hand a partition of all rows to all processes, each with the rows of its own.
+
+    Parameters
+    ----------
+    found : Clusters or None
+        The partition in the first process; None in the others.
+    shard : Shard
+        Which rows this process has.
+    """
+    V = shard.deal(None if found is None else found.V)
+    found = shard.same(None if found is None else replace(found, V=V[:0]))
+    assert found is not None  # the first process has one
+    return replace(found, V=V, shard=shard)
 
 
 def mixture_space(X: Floats, codes: Ints, settings: EStepSettings) -> tuple[Floats, Projection]:

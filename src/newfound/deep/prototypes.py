@@ -16,8 +16,8 @@ from torch.nn import functional
 from newfound.arrays import Floats, Ints
 from newfound.deep.partition import Clusters
 from newfound.deep.settings import EStepSettings
+from newfound.deep.shard import ALONE, Shard
 from newfound.labels import UNLABELLED
-from newfound.mixture.assignment import prototypes_of
 from newfound.mixture.projection import unit_rows
 
 #: Number of rows that are multiplied at a time, so that float64 copies stay small.
@@ -47,15 +47,17 @@ class Space:
         return Space(tuple((o.to(device), d.to(device)) for o, d in self.stages))
 
 
-def principal_space(z: Tensor, n_directions: int) -> Space:
+def principal_space(z: Tensor, n_directions: int, shard: Shard = ALONE) -> Space:
     """Principal directions of all features, computed on the features' device.
 
     Parameters
     ----------
-    z : Tensor of shape (n, d)
-        Unit-length features.
+    z : Tensor of shape (m, d)
+        Unit-length features of this process.
     n_directions : int
         q. If it is d or more, nothing is left out and the space is that of the features.
+    shard : Shard, optional
+        Adds up sums over the features of all processes.
 
     Returns
     -------
@@ -64,13 +66,15 @@ def principal_space(z: Tensor, n_directions: int) -> Space:
     """
     if n_directions >= z.shape[1]:
         return Space(())
-    mean = z.double().mean(dim=0)
+    mean = shard.mean(z.double())
     scatter = torch.zeros(z.shape[1], z.shape[1], dtype=torch.float64, device=z.device)
     for start in range(0, len(z), _CHUNK):
         centred = z[start : start + _CHUNK].double() - mean
         scatter += centred.T @ centred
-    directions = torch.linalg.eigh(scatter).eigenvectors[:, -n_directions:]
-    return Space(((mean.float(), directions.float().contiguous()),))
+    directions = torch.linalg.eigh(shard.total(scatter)).eigenvectors[:, -n_directions:]
+    # eigenvectors of another kind of processor could have other signs
+    directions = shard.same(directions.float().contiguous())
+    return Space(((mean.float(), directions),))
 
 
 @dataclass(frozen=True)
@@ -130,12 +134,12 @@ def prototypes_from(
 
     Parameters
     ----------
-    z : Tensor of shape (n, d)
-        Unit-length features.
+    z : Tensor of shape (m, d)
+        Unit-length features of this process.
     codes : ndarray of shape (n,)
-        Known class of each row or -1.
+        Known class of each row of all processes or -1.
     clusters : Clusters
-        The partition.
+        The partition, and which rows this process has.
     reduced : Space
         The map that was applied to the features before the mixture.
     settings : EStepSettings
@@ -154,27 +158,28 @@ def prototypes_from(
         return torch.as_tensor(np.ascontiguousarray(values), dtype=torch.float32, device=z.device)
 
     if settings.pca == "batch":
-        means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
+        means = put(clusters.prototypes_in(z.cpu().numpy(), codes))
         return Prototypes(means, Space(()), settings.n_directions)
     if settings.pca == "all":
         projection = clusters.projection
         last = (put(projection.mean_), put(projection.directions))
         prototypes = Prototypes(put(unit_rows(clusters.prototypes)), Space((*reduced.stages, last)))
     else:
-        means = put(prototypes_of(z.cpu().numpy(), codes, clusters.labels, clusters.n_known))
+        means = put(clusters.prototypes_in(z.cpu().numpy(), codes))
         prototypes = Prototypes(functional.normalize(means, dim=1), Space(()))
     if clusters.sizes is None:
         return prototypes
-    free = torch.from_numpy(np.flatnonzero(codes == UNLABELLED)).to(z.device)
-    shares = _mean_shares(z[free], prototypes, temperature)
+    shard = clusters.shard
+    free = torch.from_numpy(np.flatnonzero(codes[shard.own] == UNLABELLED)).to(z.device)
+    shares = _mean_shares(z[free], prototypes, temperature, shard)
     return replace(prototypes, excess=(shares * clusters.sizes.sum() / put(clusters.sizes)).log())
 
 
-def _mean_shares(z: Tensor, prototypes: Prototypes, temperature: float) -> Tensor:
-    """Mean of softmax(v·μ/τ) over the rows, shape (K,)."""
+def _mean_shares(z: Tensor, prototypes: Prototypes, temperature: float, shard: Shard) -> Tensor:
+    """Mean of softmax(v·μ/τ) over the rows of all processes, shape (K,)."""
     total = torch.zeros(len(prototypes.means), device=z.device)
     for rows in torch.split(z, _CHUNK):
         v, mu = prototypes.project(rows)
         total += (v @ mu.T / temperature).softmax(dim=1).sum(dim=0)
     # a component that no row is near must not make the logarithm infinite
-    return (total / len(z)).clamp(min=torch.finfo(total.dtype).tiny)
+    return (shard.total(total) / shard.count(len(z))).clamp(min=torch.finfo(total.dtype).tiny)

@@ -11,6 +11,7 @@ from torch import Tensor
 from newfound.arrays import Doubles, Ints
 from newfound.deep.holdout import LabelSplit
 from newfound.deep.partition import Clusters
+from newfound.deep.shard import ALONE, Shard
 from newfound.labels import UNLABELLED
 from newfound.mixture.counting.novel_size import Sizes
 from newfound.mixture.sizes import SOFTNESS, ShareRows, expect_sizes, fit_sizes
@@ -48,6 +49,7 @@ def heed_sizes(
         component would be left without rows.
     """
     codes, everything, n_known = given.codes, given.all_codes, clusters.n_known
+    shard = clusters.shard
     free = np.flatnonzero(codes == UNLABELLED)
     if n_known == 0 or not (everything == UNLABELLED).any():
         return clusters
@@ -57,19 +59,21 @@ def heed_sizes(
         return clusters
     held_out = np.bincount(everything[free][everything[free] >= 0], minlength=clusters.n_components)
     expected = expected._replace(unlabelled=expected.unlabelled + held_out)
-    rows = torch.as_tensor(clusters.V[free], dtype=torch.float32, device=device)
-    fitted = fit_sizes(_share_on_device(rows), clusters.prototypes, n_known, expected)
+    labels = codes[shard.own].copy()
+    is_free = labels == UNLABELLED
+    rows = torch.as_tensor(clusters.V[is_free], dtype=torch.float32, device=device)
+    fitted = fit_sizes(_share_on_device(rows, shard), clusters.prototypes, n_known, expected)
     if not fitted.converged:
         return clusters
-    labels = codes.copy()
-    labels[free] = _nearest(rows, fitted.prototypes, fitted.offsets)
+    labels[is_free] = _nearest(rows, fitted.prototypes, fitted.offsets)
+    labels = shard.whole(labels)
     if len(np.unique(labels)) < clusters.n_components:
         return clusters
     return replace(clusters, labels=labels, prototypes=fitted.prototypes, sizes=fitted.sizes)
 
 
-def _share_on_device(rows: Tensor) -> ShareRows:
-    """What `share_by_distance` does, on the device of the rows."""
+def _share_on_device(rows: Tensor, shard: Shard = ALONE) -> ShareRows:
+    """What `share_by_distance` does, on the device of the rows, for those of all processes."""
 
     def share(prototypes: Doubles, log_weights: Doubles) -> tuple[Doubles, Doubles]:
         centres, weights = _put(prototypes, rows), _put(log_weights, rows)
@@ -79,8 +83,8 @@ def _share_on_device(rows: Tensor) -> ShareRows:
             shares = torch.sub(weights, squared, alpha=1 / SOFTNESS).softmax(dim=1)
             held += shares.sum(dim=0)
             sums += shares.T @ chunk
-        held = held.clamp(min=torch.finfo(torch.float32).tiny)
-        return held.double().cpu().numpy(), sums.double().cpu().numpy()
+        both = shard.total(torch.cat([held[:, None], sums], dim=1).double()).cpu().numpy()
+        return both[:, 0].clip(min=np.finfo(np.float32).tiny), both[:, 1:]
 
     return share
 

@@ -201,14 +201,14 @@ class _Loop:
         setup, fabric = self.setup, self.setup.fabric
         setup.average.swap()
         if not self.method.uses_prototypes:
-            Z = self.e_step.features().cpu().numpy()
+            Z = self.e_step.features()
             return Trained(setup.network, setup.views, Z, None, None, state.history, state.epoch)
         self._keep_best(state, self.e_step.run(state))
         selected = state.epoch
         fabric.barrier()  # until the first process has written the best weights
         if self.settings.run.selection == "validation" and state.best_epoch >= 0:
             selected, state.labels = self.checkpoints.restore_best()
-        Z = self.e_step.features().cpu().numpy()
+        Z = self.e_step.features()
         mixture = rehearsal = None
         if fabric.is_global_zero and self.method.ends_with_mixture:
             labels = state.labels

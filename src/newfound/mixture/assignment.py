@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize_scalar
@@ -20,14 +22,22 @@ N_ROUNDS = 5
 N_FINAL_ROUNDS = 300
 
 
-def prototypes_of(V: Floats, codes: Ints, labels: Ints, n_known: int) -> Doubles:
+def prototypes_of(
+    V: Floats,
+    codes: Ints,
+    labels: Ints,
+    n_known: int,
+    own: slice = slice(None),
+    total: Callable[[Doubles], Doubles] = lambda sums: sums,
+) -> Doubles:
     """Prototypes μ: mean of the labelled rows of a known class, of all rows of a novel one.
 
-    The prototype of a component without such rows is 0.
+    The prototype of a component without such rows is 0. If V has only a part of the rows that codes
+    and labels describe, `own` says which, and `total` adds up the sums of all parts.
     """
     n_components = max(int(labels.max()) + 1, n_known)
     counted = ((codes != UNLABELLED) | (labels >= n_known)).astype(V.dtype)
-    sums = sum_by_label(V, labels, n_components, counted)
+    sums = total(sum_by_label(V, labels[own], n_components, counted[own]))
     return sums / np.bincount(labels, counted, minlength=n_components).clip(min=1)[:, None]
 
 

@@ -120,6 +120,7 @@ class BaConLearner(ClassifierLearner):
     knob = SIZE_WEIGHT
     uses_prototypes = True  # k-means comes before an epoch; its centres are not used
     ends_with_mixture = False
+    reassigns = False
 
     def head(self, n_features: int) -> nn.Module:
         """Cosines with K prototypes, then the projection; beside them the estimated sizes."""

@@ -137,6 +137,7 @@ class JointMixture(ClassifierLearner):
 
     uses_prototypes = True
     ends_with_mixture = False
+    reassigns = False
     classifier: OpenClassifier
 
     def classifier_for(self, n_features: int) -> nn.Module:

@@ -18,10 +18,10 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from newfound.deep.engine import gather
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views
 from newfound.deep.network.backbone import Backbone
+from newfound.deep.shard import Shard
 from newfound.errors import DiscoveryWarning
 
 #: Images at a time; few on a CPU, so that memory use stays small.
@@ -86,7 +86,7 @@ def features_of_pictures(
 
 
 class Extractor:
-    """Features of the middle view of every image, again and again while the network is trained.
+    """Features of the middle view of images, again and again while the network is trained.
 
     Between two calls only the trained part of the backbone can have changed. The outputs of the
     frozen part can therefore be kept, and an E-step then costs no more than the trained part.
@@ -101,7 +101,7 @@ class Extractor:
         The images.
     fabric : Fabric, optional
         The engine, if there is one: its number format is used, and each process works on its
-        share.
+        own images, those of its `Shard`.
     keep_inputs : bool, default=False
         Whether to keep the inputs of the trained part, if they fit into memory.
     chunk : int, optional
@@ -122,15 +122,16 @@ class Extractor:
         self._views = views
         self._feed = feed
         self._fabric = fabric
-        rank, world = (0, 1) if fabric is None else (fabric.global_rank, fabric.world_size)
-        self._mine = np.arange(rank, len(feed), world)
+        self._mine = np.arange(len(feed))[Shard(len(feed), fabric).own]
         device = next(backbone.parameters()).device if fabric is None else fabric.device
         self._chunk = chunk or CHUNK.get(device.type, 64)
         self._keep = keep_inputs and backbone.is_split
         self._kept: list[Tensor] = []
 
     def features(self, progress: Callable[[int, int], object] | None = None) -> Tensor:
-        """Features of all images, shape (n, d), float32, not normalised, on the device.
+        """Features of own images, shape (m, d), float32, not normalised, on the device.
+
+        With one process these are all images.
 
         Parameters
         ----------
@@ -141,8 +142,7 @@ class Extractor:
         if progress is not None:
             inputs = self._reporting(inputs, progress)
         with nullcontext() if self._fabric is None else self._fabric.autocast():
-            mine = features_of(self._backbone, inputs, past_frozen_part=True)
-            return self._put_together(mine)
+            return features_of(self._backbone, inputs, past_frozen_part=True)
 
     def _reporting(
         self, inputs: Iterable[Tensor], progress: Callable[[int, int], object]
@@ -190,16 +190,6 @@ class Extractor:
                 stacklevel=2,
             )
         return need <= room
-
-    def _put_together(self, mine: Tensor) -> Tensor:
-        """The features of all processes in the order of the images."""
-        if self._fabric is None or self._fabric.world_size == 1:
-            return mine
-        n_rows, world = len(self._feed), self._fabric.world_size
-        short = -(-n_rows // world) - len(mine)  # all processes must send equal numbers of rows
-        padded = torch.cat([mine, mine.new_zeros(short, mine.shape[1])])
-        gathered = gather(padded[None], self._fabric)  # (world, rows, d)
-        return gathered.transpose(0, 1).flatten(0, 1)[:n_rows]
 
 
 def free_memory(device: torch.device) -> int:
