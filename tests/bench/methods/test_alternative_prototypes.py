@@ -6,7 +6,8 @@ import torch
 
 from newfound.bench.methods.alternative_prototypes import AlternativePrototypes
 from newfound.bench.methods.gpc import GPCMethod
-from newfound.deep.partition import Round, find_clusters, mixture_space
+from newfound.deep import estep
+from newfound.deep.partition import mixture_space
 from newfound.errors import InputError
 from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.kmeans import SemiSupervisedKMeans
@@ -48,20 +49,6 @@ def test_where_components_may_change_all_is_clustered_anew(few_digits, name, lab
     assert found.n_known == 5
 
 
-@pytest.mark.parametrize("name", CLUSTERINGS)
-def test_elsewhere_the_last_partition_goes_on(few_digits, name):
-    X, y = features_of(few_digits), few_digits.y
-    learner = AlternativePrototypes(SETTINGS, name, 7)
-    options = {"moves": False, "seed": 3, "count": None}
-    found = learner.partition(X, y, few_digits.truth, **options)
-    expected = find_clusters(X, y, few_digits.truth, SETTINGS.estep, Round(**options))
-    np.testing.assert_array_equal(found.labels, expected.labels)
-    # the first partition is the clustering's own even where nothing may change
-    first = learner.partition(X, y, None, **options)
-    anew = learner.partition(X, y, None, **{**options, "moves": True})
-    np.testing.assert_array_equal(first.labels, anew.labels)
-
-
 @pytest.mark.parametrize("name", ["ward", "kmeans"])
 def test_all_but_dbscan_need_k(tmp_path, few_digits, name):
     with pytest.raises(InputError, match=f"Prototypes from {name} need n_components"):
@@ -75,30 +62,33 @@ def test_all_but_dbscan_need_k(tmp_path, few_digits, name):
 @pytest.mark.parametrize("name", CLUSTERINGS)
 def test_in_the_loop_labelled_rows_stay_in_their_class(few_digits, tmp_path, monkeypatch, name):
     seen = []
-    partition = AlternativePrototypes.partition
 
-    def spy(self, X, codes, labels, **options):
-        found = partition(self, X, codes, labels, **options)
-        seen.append((options["moves"], labels is None, found))
-        return found
+    def spy_on(function, clusters_anew):
+        def spy(*given, **options):
+            seen.append((clusters_anew, function(*given, **options)))
+            return seen[-1][1]
 
-    monkeypatch.setattr(AlternativePrototypes, "partition", spy)
+        return spy
+
+    partition = spy_on(AlternativePrototypes.partition, True)
+    monkeypatch.setattr(AlternativePrototypes, "partition", partition)
+    monkeypatch.setattr(estep, "reassign", spy_on(estep.reassign, False))
     n_components = None if name == "dbscan" else 7
     method = GPCMethod(n_components, settings=SETTINGS, folder=tmp_path, prototypes=name)
     method.fit(few_digits.pixels, few_digits.y)
     # epochs 0 and 2 cluster anew; the last two calls: after the last epoch, and the answer
-    assert [moves for moves, _, _ in seen] == [True, False, True, False, True, True]
+    assert [anew for anew, _ in seen] == [True, False, True, False, True, True]
     labelled = few_digits.y != -1
-    for _, _, found in seen:
+    for _, found in seen:
         np.testing.assert_array_equal(found.labels[labelled], few_digits.y[labelled])
         assert len(found.prototypes) == found.n_components
         if n_components is not None:
             assert found.n_components == n_components
-    answer = seen[-1][2]
+    answer = seen[-1][1]
     np.testing.assert_array_equal(method.labels_, answer.labels)
     assert method.n_components_ == answer.n_components
     trained_with = [epoch.n_components for epoch in method.history_]
-    assert trained_with == [found.n_components for _, _, found in seen[:4]]
+    assert trained_with == [found.n_components for _, found in seen[:4]]
 
 
 @pytest.mark.parametrize(

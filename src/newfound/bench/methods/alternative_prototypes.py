@@ -54,10 +54,7 @@ class AlternativePrototypes(PrototypicalContrast):
         seed: int,
         count: CategoryCount | None,
     ) -> Clusters:
-        """Cluster again if components may change; otherwise continue from the last partition."""
-        # between moves the mixture's own step assigns rows again, without new clusters
-        if labels is not None and not moves:
-            return super().partition(X, codes, labels, moves=moves, seed=seed, count=count)
+        """Cluster; between moves, the loop itself continues from the last partition."""
         V, projection = mixture_space(X, codes, self.settings.estep)
         found = self._clusterer(seed).fit(V, codes)
         return Clusters(found.labels_, found.n_known_, V, found.prototypes_, projection)

@@ -204,9 +204,7 @@ class CommunityContrast(Method):
         seed: int,
         count: CategoryCount | None,
     ) -> Clusters:
-        """Find communities if they may change; otherwise continue from the last partition."""
-        if labels is not None and not moves:
-            return super().partition(X, codes, labels, moves=moves, seed=seed, count=count)
+        """Find communities; between moves, the loop itself continues from the last partition."""
         if self.n_neighbours is None:
             self._head.n_neighbours.fill_(choose_neighbours(X, codes, seed))
         assert self.n_neighbours is not None
