@@ -1,7 +1,10 @@
 """Short runs of Algorithm 1, and what tests of the trainer use to stop, watch and compare them."""
 
+import contextlib
 import json
+import math
 from dataclasses import asdict
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -32,6 +35,18 @@ def small(**changes):
 
 def run(digits, folder, settings=None, **options):
     return train(digits.pixels, digits.y, settings or small(), folder, **options)
+
+
+@contextlib.contextmanager
+def reached_sizes():
+    """Few pictures and few labels: labels are taken as drawn, and sizes to be those expected."""
+
+    def known_sizes(n_labels, rate):
+        return np.full(len(n_labels), n_labels.mean() / rate), 0.0
+
+    changes = {"labelled_by_class": lambda *given: False, "_known_sizes": known_sizes}
+    with patch.multiple("newfound.mixture.sizes", **changes, _TOLERANCE=math.inf):
+        yield
 
 
 def without_time(record):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
-from trainer_runs import Notes, run
+from trainer_runs import Notes, reached_sizes, run
 
 from newfound.deep import partial_epoch
 
@@ -51,15 +51,9 @@ def undisturbed(digits, tmp_path_factory):
 
 
 @pytest.fixture
-def sizes_are_reached(monkeypatch):
-    """Few pictures and few labels: labels are taken as drawn, and sizes to be those expected."""
-    monkeypatch.setattr("newfound.mixture.sizes.labelled_by_class", lambda *given: False)
-    monkeypatch.setattr("newfound.mixture.sizes._known_sizes", _sizes_that_are_equal)
-    monkeypatch.setattr("newfound.mixture.sizes._TOLERANCE", math.inf)
-
-
-def _sizes_that_are_equal(n_labels, rate):
-    return np.full(len(n_labels), n_labels.mean() / rate), 0.0
+def sizes_are_reached():
+    with reached_sizes():
+        yield
 
 
 @pytest.fixture

@@ -7,70 +7,98 @@ import sys
 
 import numpy as np
 import pytest
-from trainer_runs import SMALL
-
-from newfound.deep.settings import Settings
-from newfound.deep.trainer import train
+import trainer_processes
+from trainer_processes import CASES, train_and_note
 
 # few pictures and few epochs: K is not what these tests are about
 pytestmark = pytest.mark.filterwarnings("ignore:The count suggests")
 
 
-SPREAD = """
-import json, sys
-from dataclasses import asdict
-from pathlib import Path
-import numpy as np, torch
-from newfound.deep.settings import Settings
-from newfound.deep.trainer import train
-
-torch.set_num_threads(1)
-data = np.load("data.npz")
-trained = train(data["pixels"], data["y"], Settings(**eval(sys.argv[1])), Path("run"))
-rank = torch.distributed.get_rank()
-np.savez(f"rank{rank}.npz", features=trained.features, labels=trained.mixture.labels_)
-"""
+def colours():
+    """Pictures of eight colours, of which six are known by about half of their labels."""
+    rng = np.random.default_rng(4)
+    truth = np.repeat(np.arange(8), [26, 30, 34, 28, 32, 25, 30, 29])
+    colour = 255 * np.array([[i & 1, i >> 1 & 1, i >> 2 & 1] for i in range(8)])[truth]
+    noise = rng.normal(scale=8, size=(len(truth), 3, 16, 16))
+    pixels = (0.8 * colour[:, :, None, None] + 25 + noise).clip(0, 255).astype(np.uint8)
+    order = rng.permutation(len(truth))
+    y = np.where((truth < 6) & (rng.random(len(truth)) < 0.5), truth, -1)
+    return pixels[order], y[order]
 
 
-def run_processes(folder, settings, n_processes=2):
-    (folder / "script.py").write_text(SPREAD)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += ["--nproc_per_node", str(n_processes), "script.py", repr(settings)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-
-
-def test_two_and_three_processes_agree_with_one(digits, tmp_path):
+@pytest.fixture(scope="module")
+def data(digits):
     pixels, y = digits.pixels[:109], digits.y[:109]  # neither 2 nor 3 divides it: some have less
-    settings = {
-        **SMALL,
-        "n_labelled_per_batch": 15,
-        "n_unlabelled_per_batch": 15,
-        "model": "test_vit",
-        "image_size": 16,
-        "learning_rate": 0.01,
-        "contrastive_temperature": 0.5,
-        "supervised_temperature": 0.5,
-        "prototype_temperature": 0.5,
-        "moves_every": 5,  # moves hang on the last bit of a feature, which is not the same
-        # the end is selected, whose checkpoint is written by one process and read by both
-        "warmup_epochs": 3,
+    others = colours()
+    pictures = {"digits": (pixels, y), "colours": others, "wide": others}
+    return {f"{name}.pixels": given[0] for name, given in pictures.items()} | {
+        f"{name}.y": given[1] for name, given in pictures.items()
     }
-    alone = train(pixels, y, Settings(**settings), tmp_path / "alone")
-    for n_processes in (2, 3):
-        folder = tmp_path / str(n_processes)
-        folder.mkdir()
-        np.savez(folder / "data.npz", pixels=pixels, y=y)
-        result = run_processes(folder, settings, n_processes)
-        assert result.returncode == 0, result.stderr
-        lines = (folder / "run" / "epochs.jsonl").read_text().splitlines()
-        assert len(lines) == 3
-        for record, one in zip(map(json.loads, lines), alone.history, strict=True):
-            assert record["loss"] == pytest.approx(one.loss, abs=1e-5)
-            assert record["n_components"] == one.n_components
-            assert record["accuracy"] == one.accuracy
-        first, *others = (np.load(folder / f"rank{rank}.npz") for rank in range(n_processes))
-        for other in others:
-            np.testing.assert_array_equal(first["features"], other["features"])
-            np.testing.assert_array_equal(first["labels"], other["labels"])
-        np.testing.assert_allclose(first["features"], alone.features, atol=1e-4)
+
+
+@pytest.fixture(scope="module", params=[2, 3])
+def folder(request, data, tmp_path_factory):
+    """Where all cases were trained in several processes."""
+    folder = tmp_path_factory.mktemp("processes")
+    np.savez(folder / "data.npz", **data)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc_per_node", str(request.param), trainer_processes.__file__]
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone(data, tmp_path_factory):
+    """All cases in one process."""
+    return {name: train_and_note(name, data, tmp_path_factory.mktemp(name)) for name in CASES}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_and_three_processes_agree_with_one(alone, folder, name):
+    trained, one, sent = alone[name]
+    assert not any(sent)
+    assert "excess.0" in one  # sizes are expected
+    lines = (folder / name / "epochs.jsonl").read_text().splitlines()
+    for record, epoch in zip(map(json.loads, lines), trained.history, strict=True):
+        assert record["loss"] == pytest.approx(epoch.loss, abs=1e-5)
+        assert record["n_components"] == epoch.n_components
+        assert record["accuracy"] == epoch.accuracy
+    first, *others = (dict(np.load(path)) for path in sorted(folder.glob(f"{name}.*.npz")))
+    for other in others:
+        for key, value in first.items():
+            np.testing.assert_array_equal(value, other[key], err_msg=key)
+    assert first.keys() == one.keys()
+    for key, value in one.items():
+        if key.startswith("labels."):
+            np.testing.assert_array_equal(first[key], value, err_msg=key)
+        elif key != "labels":
+            np.testing.assert_allclose(first[key], value, atol=1e-4, err_msg=key)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_features_stay_where_they_are(alone, folder, name):
+    """Between moves, what is sent grows with the pictures by one whole number for each."""
+    _, one, _ = alone[name]
+    n_directions = one["means.0"].shape[1]
+    lengths = {one["features"].shape[1], n_directions, n_directions + 1, len(one["means.0"])}
+    for sent in (json.loads(path.read_text()) for path in folder.glob(f"{name}.*.json")):
+        assert len(sent) == CASES[name]["epochs"] + 1
+        for number, calls in enumerate(sent):
+            with_rows = [call for call in calls if not set(call[2]) <= lengths]
+            wanted = {("all_gather", "torch.int64", ())}
+            objects = {"NoneType", "Projection"}
+            if number % CASES[name]["moves_every"] == 0:
+                # the mixture itself looks at all projected rows, in the first process
+                wanted.add(("gather", "torch.float32", (n_directions,)))
+                objects = {"NoneType", "Clusters", "ndarray"}
+            assert {(sender, kind, tuple(shape[1:])) for sender, kind, shape in with_rows} == wanted
+            assert {kind for sender, kind, _ in calls if "object" in sender} <= objects
+            assert ("scatter_object_list" in {call[0] for call in calls}) == ("ndarray" in objects)

@@ -110,7 +110,7 @@ def nearest_rounds(
             [(lengths - 2 * (rows @ prototypes.T)).argmin(dim=1) for rows in torch.split(v, _CHUNK)]
         )
         nearest = torch.where(is_free, nearest, codes)
-        if not shard.largest(not torch.equal(nearest, labels)):
+        if not shard.largest(int(not torch.equal(nearest, labels))):
             break
         labels = nearest
         means, counts = _means(v, labels, is_free, n_components, shard)
