@@ -35,6 +35,8 @@ CASES = {
     "digits": {**_COMMON, "moves_every": 5, "warmup_epochs": 3},
     # colours are far enough from each other for moves, before and after the warm-up
     "colours": {**_COMMON, "warmup_epochs": 1, "moves_every": 2},
+    # batch norm, with an activation in the same layer
+    "norms": {**_COMMON, "epochs": 2, "moves_every": 5, "model": "test_efficientnet"},
     # prototypes in the space of the features, and K that is kept
     "wide": {**_COMMON, "epochs": 1, "moves_every": 5, "pca": "off", "n_components": 9},
 }

@@ -30,7 +30,7 @@ def colours():
 def data(digits):
     pixels, y = digits.pixels[:109], digits.y[:109]  # neither 2 nor 3 divides it: some have less
     others = colours()
-    pictures = {"digits": (pixels, y), "colours": others, "wide": others}
+    pictures = {name: (pixels, y) if name == "digits" else others for name in CASES}
     return {f"{name}.pixels": given[0] for name, given in pictures.items()} | {
         f"{name}.y": given[1] for name, given in pictures.items()
     }

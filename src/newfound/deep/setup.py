@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 from lightning_fabric import Fabric
 from lightning_fabric.wrappers import _FabricModule, _FabricOptimizer
-from torch import Tensor, nn
+from torch import Tensor
 
 from newfound.arrays import ArrayLike
 from newfound.deep.average import WeightAverage
@@ -17,6 +17,7 @@ from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views, views_for
 from newfound.deep.method import Method
 from newfound.deep.network.backbone import backbone_for
+from newfound.deep.network.batch_norm import share_batch_norm
 from newfound.deep.network.head import Network
 from newfound.deep.optimiser import make_optimiser
 from newfound.deep.settings import Settings
@@ -90,10 +91,8 @@ def set_up(pixels: ArrayLike, settings: Settings, method: Method, fabric: Fabric
     backbone = backbone_for(settings.network)
     network = Network(backbone, method.head(backbone.n_features))
     optimiser = make_optimiser(network, settings.optimiser)
-    if fabric.world_size > 1 and fabric.device.type == "cuda":
-        network = nn.SyncBatchNorm.convert_sync_batchnorm(  # type: ignore[no-untyped-call]
-            network
-        )
+    if fabric.world_size > 1:
+        share_batch_norm(network)
     if fabric.device.type == "cuda":
         # twice as fast for convolutions
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
