@@ -60,11 +60,11 @@ def test_directions_of_many_rows_are_added_up_part_by_part():
 # --- prototypes
 
 
-def slow_means(rows, codes, clusters):
-    """Mean of the labelled rows of a known class, of all rows of a novel one."""
+def slow_means(rows, codes, clusters, known_rows="labelled"):
+    """Mean of all rows of a component; of a known class of the labelled ones, if so asked."""
     means = []
     for component in range(clusters.n_components):
-        if component < clusters.n_known:
+        if component < clusters.n_known and known_rows == "labelled":
             members = [i for i in range(len(rows)) if codes[i] == component]
         else:
             members = [i for i in range(len(rows)) if clusters.labels[i] == component]
@@ -86,12 +86,14 @@ def test_prototypes_of_the_mixture_are_means_of_labelled_rows_or_of_all_rows(
     np.testing.assert_allclose(clusters.prototypes, means, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("known_rows", ["all", "labelled"])
 @pytest.mark.parametrize("pca", ["off", "batch"])
 def test_prototypes_are_means_of_features_where_there_are_no_common_directions(
-    features, blobs, start, pca
+    features, blobs, start, pca, known_rows
 ):
-    clusters, ours = whole_step(features, blobs.y, start, pca=pca, n_directions=4)
-    means = slow_means(features, blobs.y, clusters)
+    options = {"pca": pca, "n_directions": 4, "known_rows": known_rows}
+    clusters, ours = whole_step(features, blobs.y, start, **options)
+    means = slow_means(features, blobs.y, clusters, known_rows)
     if pca == "off":
         means = unit_rows(means)  # the paper's own prototypes are not re-normalised
     np.testing.assert_allclose(ours.means.numpy(), means, rtol=1e-4, atol=1e-6)
@@ -100,13 +102,21 @@ def test_prototypes_are_means_of_features_where_there_are_no_common_directions(
 @pytest.mark.parametrize("whiten", [False, True])
 @pytest.mark.parametrize("n_directions", [4, 100])
 def test_features_take_the_same_way_as_in_the_mixture(features, blobs, start, whiten, n_directions):
-    options = {"whiten": whiten, "n_directions": n_directions}
+    options = {"whiten": whiten, "n_directions": n_directions, "known_rows": "labelled"}
     clusters, ours = whole_step(features, blobs.y, start, **options)
     v, mu = ours.project(torch.from_numpy(features))
     np.testing.assert_allclose(v.numpy(), clusters.V, atol=1e-4)
     np.testing.assert_allclose(mu.numpy(), unit_rows(clusters.prototypes), atol=1e-5)
     assert v.dtype == mu.dtype == torch.float32
     np.testing.assert_array_equal((v @ mu.T).argmax(dim=1).numpy(), clusters.labels)
+
+
+def test_a_known_class_of_the_loss_is_the_mean_of_all_its_rows(features, blobs, start):
+    clusters, ours = whole_step(features, blobs.y, start)
+    means = slow_means(clusters.V, blobs.y, clusters, "all")
+    np.testing.assert_allclose(ours.means.numpy(), unit_rows(means), atol=1e-5)
+    labelled = slow_means(clusters.V, blobs.y, clusters)
+    assert np.abs(unit_rows(means) - unit_rows(labelled))[: clusters.n_known].max() > 0.01
 
 
 def test_the_number_of_batch_directions_is_q(features, blobs):

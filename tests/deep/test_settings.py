@@ -59,6 +59,7 @@ WRITTEN = [
     "n_directions",
     "whiten",
     "sizes",
+    "known_rows",
     "moves_every",
     "moves_after_epoch",
     "selection",
@@ -266,7 +267,7 @@ def test_settings_go_to_json_and_back():
 
 
 def test_no_name_is_in_two_groups():
-    assert len(set(NAMES)) == len(NAMES) == 48
+    assert len(set(NAMES)) == len(NAMES) == 49
     assert not set(NAMES) & set(GROUPS)
 
 

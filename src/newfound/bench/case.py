@@ -54,7 +54,7 @@ class Case:
         Whether the mixture splits and merges during the training of another method (Table 7b).
     clustering : {"own", "mixture"}
         What clusters the finished features: the method itself, or our mixture, after training.
-    without : {"D25", "D26", "D27", "D28"} or None
+    without : {"D25", "D26", "D27", "D28", "D30"} or None
         A deviation of `docs/deviations.md` that GPC does without.
     hidden : bool
         Whether half of the known classes are hidden, and the run is judged by them (tuning).

@@ -96,7 +96,7 @@ class BenchMethod(ABC):
     #: How it finds K, or how K is found for it, if nothing else is asked for.
     own_k: ClassVar[KSource] = "brent"
     #: Settings that differ from those that all methods share, unless they are given.
-    defaults: ClassVar[Mapping[str, Any]] = {"weight_average": 0.0}
+    defaults: ClassVar[Mapping[str, Any]] = {"weight_average": 0.0, "known_rows": "labelled"}
     #: Id of the method whose training it shares, if it only clusters in another way.
     trained_as: ClassVar[str] = ""
     #: Its own hyper-parameter; None if nothing is tuned.

@@ -60,7 +60,7 @@ Clustering = Annotated[
     ),
 ]
 Without = Annotated[
-    str | None, typer.Option(help="Run GPC without one of its deviations: D25, D26, D27 or D28.")
+    str | None, typer.Option(help="Run GPC without one of its deviations: D25 to D28 or D30.")
 ]
 KnobValue = Annotated[
     float | None,

@@ -74,6 +74,10 @@ def results_file(place: Path) -> Path:
     return place if is_file else place / RESULTS_NAME
 
 
+#: Settings that older records lack, with what was done before they existed.
+_BEFORE: dict[str, Any] = {"known_rows": "labelled"}
+
+
 class RowsId(NamedTuple):
     """Which rows a run has: checksum of classes and labels, order of rows, checksum of files."""
 
@@ -91,7 +95,7 @@ def deciding(settings: dict[str, Any]) -> dict[str, Any]:
         All settings, as in a record.
     """
     left_out = HARDWARE | {"n_components"}
-    return {name: value for name, value in settings.items() if name not in left_out}
+    return _BEFORE | {name: value for name, value in settings.items() if name not in left_out}
 
 
 class Results:

@@ -170,7 +170,7 @@ def prototypes_from(
         The map that was applied to the features before the mixture.
     settings : EStepSettings
         Whether the space is reduced to principal directions, and whether these come from all
-        features or from each batch.
+        features or from each batch; and which rows are the prototype of a known class.
     temperature : float
         τ of the prototypical loss, which `Prototypes.excess` is measured with.
 
@@ -183,15 +183,22 @@ def prototypes_from(
     def put(values: Floats) -> Tensor:
         return torch.as_tensor(np.ascontiguousarray(values), dtype=torch.float32, device=z.device)
 
+    n_known, members = clusters.n_known, codes
+    if settings.known_rows == "all":
+        members = np.where(clusters.labels < n_known, clusters.labels, UNLABELLED)
     if settings.pca == "batch":
-        means = put(clusters.prototypes_in(z.cpu().numpy(), codes))
+        means = put(clusters.prototypes_in(z.cpu().numpy(), members))
         return Prototypes(means, Space(()), settings.n_directions)
     if settings.pca == "all":
         projection = clusters.projection
         last = (put(projection.mean_), put(projection.directions))
-        prototypes = Prototypes(put(unit_rows(clusters.prototypes)), Space((*reduced.stages, last)))
+        means = clusters.prototypes
+        if settings.known_rows == "all":
+            of_known = clusters.prototypes_in(clusters.V, members)[:n_known]
+            means = np.concatenate([of_known, means[n_known:]])
+        prototypes = Prototypes(put(unit_rows(means)), Space((*reduced.stages, last)))
     else:
-        means = put(clusters.prototypes_in(z.cpu().numpy(), codes))
+        means = put(clusters.prototypes_in(z.cpu().numpy(), members))
         prototypes = Prototypes(functional.normalize(means, dim=1), Space(()))
     if clusters.sizes is None:
         return prototypes

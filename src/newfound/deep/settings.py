@@ -57,6 +57,7 @@ _PAPER: dict[str, Any] = {
     "count_term": "factorial",
     "acceptance": "literal",
     "whiten": False,
+    "known_rows": "labelled",
     "moves_every": 1,
     "moves_after_epoch": True,
     "selection": "validation",

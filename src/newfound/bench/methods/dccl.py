@@ -77,7 +77,7 @@ class DCCL(BenchMethod):
     uses_starts = True
     finds_k = True
     own_k: ClassVar[KSource] = "own"
-    defaults: ClassVar[Mapping[str, Any]] = {"weight_average": 0.0, "moves_every": 1}
+    defaults: ClassVar[Mapping[str, Any]] = {**BenchMethod.defaults, "moves_every": 1}
     knob = Knob("prototype_temperature", TEMPERATURE, (0.05, 0.2))
 
     def _fit_images(self, pixels: npt.NDArray[np.uint8], codes: Ints) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +23,7 @@ class FrozenMixture(GPCMethod):
 
     title = "our mixture, frozen"
     source = "Zhao, Wen and Han, ICCV 2023; this project"
+    defaults: ClassVar[Mapping[str, Any]] = {"known_rows": "labelled"}  # nothing is trained
     learns = False
     knob = None
     variants = frozenset()

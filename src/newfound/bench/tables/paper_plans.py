@@ -92,7 +92,7 @@ def _gains() -> Iterable[tuple[str, str, Where, bool]]:
     for number, method in enumerate(rivals):
         where = {"method": method, "clustering": "mixture", "pca": False}
         yield f"{METHODS[method].title} + our mixture", "yes", where, number == 0
-    for number, part in enumerate(("D25", "D26", "D27", "D28")):
+    for number, part in enumerate(("D25", "D26", "D27", "D28", "D30")):
         where = {"method": "gpc", "without": part, "pca": True}
         yield f"GPC without {part}", "yes", where, number == 0
 
