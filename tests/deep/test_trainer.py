@@ -9,7 +9,7 @@ import pytest
 import torch
 from trainer_runs import N_STEPS, SMALL, assert_same_bits, assert_same_outcome, run, small
 
-from newfound.deep import method
+from newfound.deep import estep, method
 from newfound.deep.checkpoint import BEST, LAST, load_checkpoint
 from newfound.deep.pretrain import pretrain
 from newfound.deep.settings import Settings
@@ -102,12 +102,16 @@ def test_the_letter_of_the_paper_runs(digits, tmp_path, pca):
 def test_the_paper_splits_and_merges_after_the_epoch(digits, tmp_path, monkeypatch):
     calls = []
 
-    def watch(Z, codes, labels, settings, round):
-        calls.append((None if labels is None else int(labels.max()) + 1, round.moves, Z.copy()))
-        return original(Z, codes, labels, settings, round)
+    def watched(original):
+        def watch(Z, codes, labels, settings, task):
+            moves = getattr(task, "moves", False)  # without moves, rows are reassigned
+            calls.append((None if labels is None else int(labels.max()) + 1, moves, Z.copy()))
+            return original(Z, codes, labels, settings, task)
 
-    original = method.find_clusters
-    monkeypatch.setattr(method, "find_clusters", watch)
+        return watch
+
+    monkeypatch.setattr(method, "find_clusters", watched(method.find_clusters))
+    monkeypatch.setattr(estep, "reassign", watched(estep.reassign))
     changes = {**SMALL, "projection_head": False, "moves_every": 1, "epochs": 2}
     trained = run(digits, tmp_path, Settings.paper(**changes))
     assert [moves for _, moves, _ in calls] == [False, True, False, True, False]

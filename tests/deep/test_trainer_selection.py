@@ -47,12 +47,15 @@ def watch_codes(monkeypatch):
     """The labels that every E-step is given."""
     seen = []
 
-    def watch(X, codes, *rest, **options):
-        seen.append(codes.copy())
-        return original(X, codes, *rest, **options)
+    def watched(original):
+        def watch(X, codes, *rest, **options):
+            seen.append(codes.copy())
+            return original(X, codes, *rest, **options)
 
-    original = method.find_clusters
-    monkeypatch.setattr(method, "find_clusters", watch)
+        return watch
+
+    monkeypatch.setattr(method, "find_clusters", watched(method.find_clusters))
+    monkeypatch.setattr(estep, "reassign", watched(estep.reassign))
     return seen
 
 
