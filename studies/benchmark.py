@@ -66,32 +66,38 @@ def fill_shelf(given: argparse.Namespace, seed: int) -> Shelf:
     return shelf
 
 
-def work(given: argparse.Namespace, shelves: dict[int, Shelf], waiting: mp.Queue, done: mp.Queue):
-    """Take lines of the plan from the queue until it is empty."""
+def work(given: argparse.Namespace, shelves: dict[int, Shelf], queues: list[mp.Queue]) -> None:
+    """Take lines of the plan until there are none; those that had to wait for trials come first."""
     torch.set_num_threads(1)
-    while True:
-        try:
-            line = waiting.get(timeout=2)
-        except queue.Empty:
-            return
-        started, said = time.time(), io.StringIO()
-        try:
-            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-                do(line, given, shelves[seed_of(line)])
-            outcome = [
-                text
-                for text in said.getvalue().splitlines()
-                if text.startswith(("  All", "  already"))
-            ]
-        except InputError as error:
-            if "tuning results" in str(error):  # its trials are not finished
-                waiting.put(line)
-                time.sleep(3)
-                continue
-            outcome = [f"FAILED {error}"]
-        except Exception as error:  # one that fails must not end the others
-            outcome = [f"FAILED {error!r}"[:300], said.getvalue()[-300:]]
-        done.put(f"{time.time() - started:.0f} s  {' '.join(line)}: {'; '.join(outcome)}")
+    held, waiting, done = queues
+    while not (held.empty() and waiting.empty()):
+        for source in (held, waiting):
+            with contextlib.suppress(queue.Empty):
+                line = source.get(timeout=1)
+                said = attempt(line, given, shelves[seed_of(line)])
+                if said is None:
+                    held.put(line)
+                    time.sleep(1)
+                else:
+                    done.put(said)
+                    break
+
+
+def attempt(line: list[str], given: argparse.Namespace, shelf: Shelf) -> str | None:
+    """What a line of the plan said; None if its trials are not finished."""
+    started, said = time.time(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            do(line, given, shelf)
+        texts = said.getvalue().splitlines()
+        outcome = [text for text in texts if text.startswith(("  All", "  already"))]
+    except InputError as error:
+        if "tuning results" in str(error):
+            return None
+        outcome = [f"FAILED {error}"]
+    except Exception as error:  # one that fails must not end the others
+        outcome = [f"FAILED {error!r}"[:300], said.getvalue()[-300:]]
+    return f"{time.time() - started:.0f} s  {' '.join(line)}: {'; '.join(outcome)}"
 
 
 def do(line: list[str], given: argparse.Namespace, shelf: Shelf) -> None:
@@ -159,13 +165,13 @@ def run_plan(given: argparse.Namespace, lines: list[list[str]]) -> None:
     torch.cuda.empty_cache()
     print(f"stored views of {len(shelves)} seeds in {time.time() - started:.0f} s", flush=True)
     context = mp.get_context("spawn")
-    waiting, done = context.Queue(), context.Queue()
+    _, waiting, done = queues = [context.Queue() for _ in range(3)]
     for line in lines:
         waiting.put(line)
     processes = []
     while time.time() < until:
         if len(processes) < min(given.workers, len(lines)):  # one after the other: each begins with
-            process = context.Process(target=work, args=(given, shelves, waiting, done))
+            process = context.Process(target=work, args=(given, shelves, queues))
             process.daemon = True  # the part that needs most memory
             process.start()
             processes.append(process)
