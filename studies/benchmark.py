@@ -67,20 +67,18 @@ def fill_shelf(given: argparse.Namespace, seed: int) -> Shelf:
 
 
 def work(given: argparse.Namespace, shelves: dict[int, Shelf], queues: list[mp.Queue]) -> None:
-    """Take lines of the plan until there are none; those that had to wait for trials come first."""
+    """Take lines of the plan; those that had to wait for their trials come first."""
     torch.set_num_threads(1)
     held, waiting, done = queues
-    while not (held.empty() and waiting.empty()):
+    while True:
         for source in (held, waiting):
             with contextlib.suppress(queue.Empty):
-                line = source.get(timeout=1)
+                line = source.get(timeout=0.5)
                 said = attempt(line, given, shelves[seed_of(line)])
-                if said is None:
-                    held.put(line)
-                    time.sleep(1)
-                else:
+                if said is not None:
                     done.put(said)
                     break
+                held.put(line)
 
 
 def attempt(line: list[str], given: argparse.Namespace, shelf: Shelf) -> str | None:
@@ -168,23 +166,19 @@ def run_plan(given: argparse.Namespace, lines: list[list[str]]) -> None:
     _, waiting, done = queues = [context.Queue() for _ in range(3)]
     for line in lines:
         waiting.put(line)
-    processes = []
-    while time.time() < until:
-        if len(processes) < min(given.workers, len(lines)):  # one after the other: each begins with
-            process = context.Process(target=work, args=(given, shelves, queues))
-            process.daemon = True  # the part that needs most memory
-            process.start()
-            processes.append(process)
-        elif not any(process.is_alive() for process in processes):
-            break
+    processes: list[mp.Process] = []
+    n_left = len(lines)
+    while n_left and time.time() < until:
+        if len(processes) < min(given.workers, len(lines)):
+            # one after the other, because each begins with the part that needs most memory
+            processes.append(context.Process(target=work, args=(given, shelves, queues)))
+            processes[-1].start()
         with contextlib.suppress(queue.Empty):
             print(done.get(timeout=2), flush=True)
+            n_left -= 1
     for process in processes:
         process.terminate()
         process.join()
-    with contextlib.suppress(queue.Empty):
-        while True:
-            print(done.get(timeout=0.2), flush=True)
 
 
 def main() -> None:
