@@ -1,15 +1,20 @@
 """`newfound discover` and `predict` on Parquet parts: the run folder, all labels, the report."""
 
+import shlex
+
 import numpy as np
 import pandas
 import pytest
 from pyarrow import parquet
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from newfound import discover
 from newfound.cli.main import app
 from newfound.errors import InputError
 from newfound.workflows import parts
+from newfound.workflows.job import Job
+from newfound.workflows.rerun import discover_command
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +53,34 @@ def test_discover_labels_all_rows_and_shows_a_sample(collection, in_memory, writ
     predicted = parquet.read_table(tmp_path / "more").to_pandas()
     free = collection.y < 0
     assert (predicted["label"][free] == table["label"][free]).all()
+
+
+@pytest.mark.parametrize("n_rows", [1000, 6000])
+def test_the_command_of_a_run_repeats_it(collection, write_parts, tmp_path, n_rows):
+    """Parsed by the real command, few rows and many: everything that was asked for comes back."""
+    small = collection._replace(X=collection.X[:n_rows], names=collection.names[:n_rows])
+    asked = {
+        "source": write_parts(small, sizes=(n_rows,)),
+        "out": tmp_path / "run",
+        "n_categories": 12,
+        "sizes": "0.7",
+        "rehearse": False,
+        "min_confidence": 0.25,
+        "seed": 3,
+        "label_column": "label",
+    }
+    result = discover(**{**asked, "sizes": 0.7})
+    words = shlex.split(result.record.rerun)
+    assert words[:2] == ["newfound", "discover"]
+    given = get_command(app).commands["discover"].make_context("discover", words[2:]).params
+    assert {name: given[name] for name in asked} == asked
+    assert given["workers"] is given["scheduler"] is None
+    where = {"scheduler": "tcp://127.0.0.1:9", "workers": 2, "label_column": "kind of bird"}
+    words = shlex.split(
+        discover_command("P/*.parquet", job=Job(), **parts.Parts("P", **where).options)
+    )
+    given = get_command(app).commands["discover"].make_context("discover", words[2:]).params
+    assert {name: given[name] for name in where} == where
 
 
 def test_few_rows_are_searched_as_a_whole(collection, write_parts, tmp_path):

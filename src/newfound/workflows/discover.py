@@ -6,12 +6,12 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from newfound.data.collection import Collection, check_discoverable
 from newfound.deep.pace import duration
 from newfound.errors import InputError, require
-from newfound.mixture.counting.novel_size import Sizes, parse_sizes, sizes_as_text
+from newfound.mixture.counting.novel_size import Sizes, parse_sizes
 from newfound.progress import NOTE, Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
@@ -30,7 +30,7 @@ from newfound.workflows.fitting import (
 )
 from newfound.workflows.job import Job
 from newfound.workflows.parts import Parts, discover_parts, names_parts, small_collection
-from newfound.workflows.rerun import command_line, train_command
+from newfound.workflows.rerun import discover_command, train_command
 from newfound.workflows.source import (
     Source,
     check_number,
@@ -155,7 +155,7 @@ def discover(
             collection = small_collection(parts)
             if collection is None:
                 return discover_parts(parts, out, job)
-        source = collection
+        return _discover_on_frozen_features(collection, None, out, encoder, job, parts)
     if train:
         return _discover_by_training(source, labels, out, (settings, encoder, quick), job)
     return _discover_on_frozen_features(source, labels, out, encoder, job)
@@ -167,8 +167,9 @@ def _discover_on_frozen_features(
     out: Path | str | None,
     encoder: str,
     job: Job,
+    parts: Parts | None = None,
 ) -> Result:
-    """Encode the items once, and fit the mixture to the features."""
+    """Encode the items once, and fit the mixture; the collection may have been read from parts."""
     collection = read_for(job, source, labels)
     check_discoverable(collection)
     check_number(collection, job.n_categories)
@@ -187,7 +188,8 @@ def _discover_on_frozen_features(
         items = encode_items(collection, encoder, folder and folder / "cache", job)
         mixture = fit_mixture(items, job)
         name = items.encoder["name"] if items.collection.kind == "pictures" else None
-        line = _command_line(source, job=job, labels=labels, out=out, encoder=name)
+        named, more = (source, {}) if parts is None else (parts.source, parts.options)
+        line = discover_command(named, job=job, labels=labels, out=out, encoder=name, **more)
 
         def result_of(fitted: Fitted) -> Result:
             facts = facts_of(job, fitted, items, request, ("discover", line))
@@ -247,7 +249,7 @@ def _discover_by_training(
             return stored
     if settings is None:
         words = ["--train", *(["--quick"] if quick else [])]
-        line = _command_line(source, *words, job=job, labels=labels, out=out, encoder=network)
+        line = discover_command(source, *words, job=job, labels=labels, out=out, encoder=network)
     else:
         # `newfound discover` has no options for these settings, so the command recorded is the
         # equivalent `newfound train`.
@@ -268,18 +270,3 @@ def _run_folder(out: Path | str | None, collection: Collection, job: Job) -> Ite
     assert job.data is not None  # `read_for` has set it
     with open_run(Path(out), command="discover", data=job.data, overwrite=job.overwrite) as folder:
         yield folder
-
-
-def _command_line(source: Source, *words: str, job: Job, **options: Any) -> str | None:
-    """The command that repeats the run, with the encoder that "auto" chose."""
-    return command_line(
-        "discover",
-        source,
-        *words,
-        *([] if job.rehearse else ["--no-rehearse"]),
-        **options,
-        n_categories=job.n_categories,
-        sizes=None if job.sizes == "unknown" else sizes_as_text(job.sizes),
-        min_confidence=job.min_confidence,
-        seed=job.seed,
-    )

@@ -39,7 +39,7 @@ from newfound.workflows.encoding import EncodedItems
 from newfound.workflows.finished import finished_result
 from newfound.workflows.fitting import check_on_hidden_classes, facts_of, reporting_passes
 from newfound.workflows.job import Job
-from newfound.workflows.rerun import command_line
+from newfound.workflows.rerun import discover_command
 from newfound.workflows.source import check_number
 
 #: Rows that the tables and the report of a run show.
@@ -54,6 +54,11 @@ class Parts(NamedTuple):
     label_column: str | None = None
     scheduler: str | None = None  # address of a Dask scheduler
     workers: int | None = None  # or a number of processes on this machine
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the command line calls all but the source."""
+        return {name: value for name, value in self._asdict().items() if name != "source"}
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[None]:
@@ -164,7 +169,8 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
         f"{folder / 'labels'}."
     )
     fitted = check_on_hidden_classes(shown, items.features, items.collection.y, job)
-    facts = facts_of(job, fitted, items, request, ("discover", _command_line(parts, folder, job)))
+    line = discover_command(parts.source, job=job, out=folder, **parts.options)
+    facts = facts_of(job, fitted, items, request, ("discover", line))
     result = result_from(items.collection, items.features, shown, facts, encoder=_ENCODER)
     write_result(result, folder)
     shutil.rmtree(folder / "passes", ignore_errors=True)
@@ -192,21 +198,6 @@ def _collection(rows: Rows, X: Floats, codes: Ints, positions: Ints, parts: Part
     y = as_objects([None if code < 0 else classes[code] for code in codes.tolist()])
     ids = [str(position) for position in positions.tolist()]
     return Collection(ids, y, features=X, root=Path(parts.source).absolute())
-
-
-def _command_line(parts: Parts, folder: Path, job: Job) -> str | None:
-    return command_line(
-        "discover",
-        parts.source,
-        *([] if job.rehearse else ["--no-rehearse"]),
-        label_column=parts.label_column,
-        scheduler=parts.scheduler,
-        workers=parts.workers,
-        out=folder,
-        n_categories=job.n_categories,
-        min_confidence=job.min_confidence,
-        seed=job.seed,
-    )
 
 
 def predict_parts(
