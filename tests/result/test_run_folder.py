@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,41 @@ def test_a_kill_among_the_moves_is_made_good(tmp_path, monkeypatch, n_moved):
     assert len(moves) == n_moved
     check_run(tmp_path)
     assert result_in(tmp_path) == ("new", "new", "new")
+
+
+@pytest.mark.parametrize("n_moved", range(5))
+def test_labels_of_all_rows_go_with_the_result(tmp_path, monkeypatch, n_moved):
+    """Killed among the moves: the labels are those of the new result, and none of the old one's."""
+
+    def stage_with_labels(text, n_parts):
+        with staged(tmp_path) as stage:
+            for part in range(n_parts):
+                write_atomically(stage / "labels" / f"part-{part}", text.encode())
+            write_atomically(stage / "a.csv", text.encode())
+            finish(stage, text=text)
+
+    stage_with_labels("old", 3)
+    operations = []
+
+    def counted(operation):
+        def perform(*arguments):
+            if ".part" not in str(arguments[0]):
+                if len(operations) == n_moved:
+                    raise KeyboardInterrupt
+                operations.append(operation)
+            operation(*arguments)
+
+        return perform
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", counted(os.replace))
+        patch.setattr(run_folder.shutil, "rmtree", counted(shutil.rmtree))
+        with pytest.raises(KeyboardInterrupt):
+            stage_with_labels("new", 2)
+    check_run(tmp_path)
+    assert read_json(tmp_path / "run.json")["text"] == "new"
+    parts = {path.name: path.read_text() for path in (tmp_path / "labels").iterdir()}
+    assert parts == {"part-0": "new", "part-1": "new"}
 
 
 def complete_stage(folder, text):

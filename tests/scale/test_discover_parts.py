@@ -12,9 +12,12 @@ from typer.testing import CliRunner
 from newfound import discover
 from newfound.cli.main import app
 from newfound.errors import InputError
+from newfound.result.store import read_result
+from newfound.scale import writing
 from newfound.workflows import parts
 from newfound.workflows.job import Job
 from newfound.workflows.rerun import discover_command
+from newfound.workflows.update import update
 
 
 @pytest.fixture(autouse=True)
@@ -48,8 +51,16 @@ def test_discover_labels_all_rows_and_shows_a_sample(collection, in_memory, writ
     assert not (run / "passes").exists()
     again = newfound("discover", f"{folder}/*.parquet", *words, "--no-rehearse")
     assert "is finished" in again
-    printed = newfound("predict", run, f"{folder}/*.parquet", "--out", tmp_path / "more.csv")
+    predict = ["predict", run, f"{folder}/*.parquet", "--out"]
+    refused = CliRunner().invoke(app, [str(word) for word in [*predict, folder]])
+    assert refused.exit_code == 2
+    assert "is a folder that holds p0.parquet. It is not replaced." in refused.output
+    refused = CliRunner().invoke(app, [*map(str, predict), "new", "--min-confidence", "0.5"])
+    assert "leave --min-confidence out" in refused.output
+    printed = newfound(*predict, tmp_path / "more.csv")
     assert "6,000 rows" in printed
+    result, _ = update(run, granularity=11)
+    assert f"`newfound predict {run} PARTS` writes those after it" in result.record.warnings[-1]
     predicted = parquet.read_table(tmp_path / "more").to_pandas()
     free = collection.y < 0
     assert (predicted["label"][free] == table["label"][free]).all()
@@ -81,6 +92,53 @@ def test_the_command_of_a_run_repeats_it(collection, write_parts, tmp_path, n_ro
     )
     given = get_command(app).commands["discover"].make_context("discover", words[2:]).params
     assert {name: given[name] for name in where} == where
+
+
+def test_a_run_that_is_redone_keeps_its_labels_until_the_end(
+    collection, write_parts, tmp_path, monkeypatch
+):
+    folder, run = write_parts(collection), tmp_path / "run"
+    options = {"label_column": "label", "out": run, "rehearse": False, "sizes": "alike"}
+    discover(folder, **options, n_categories=12)
+
+    def labels():
+        return parquet.read_table(run / "labels")["label"].to_numpy()
+
+    old, original = labels(), writing.write_part
+    monkeypatch.setattr(writing, "_PART_ROWS", 1000)
+
+    def write(part, start, *rest):
+        if start == 3000:
+            raise KeyboardInterrupt
+        original(part, start, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "write_part", write)
+        with pytest.raises(KeyboardInterrupt):
+            discover(folder, **options, n_categories=13, overwrite=True)
+    np.testing.assert_array_equal(labels(), old)
+    assert len(read_result(run).names) == 12
+    discover(folder, **options, n_categories=13, overwrite=True)
+    assert len(np.unique(labels())) == len(read_result(run).names) == 13
+    assert len(list((run / "labels").iterdir())) == 6
+    # another run, of few rows: labels of the old one would be taken for its own
+    few = tmp_path / "few.npz"
+    np.savez(few, X=collection.X[:500], y=collection.y[:500])
+    discover(few, out=run, n_categories=12, rehearse=False, overwrite=True)
+    assert not (run / "labels").exists()
+
+
+@pytest.mark.parametrize("name", ["labels", "passes"])
+def test_a_link_in_a_run_folder_is_not_followed(collection, write_parts, tmp_path, name):
+    run, mine = tmp_path / "run", tmp_path / "mine"
+    run.mkdir()
+    mine.mkdir()
+    (mine / "part-00000.parquet").touch()
+    (run / name).symlink_to(mine)
+    options = {"label_column": "label", "n_categories": 12, "overwrite": True}
+    with pytest.raises(InputError, match=f"{name} is a link"):
+        discover(write_parts(collection), out=run, **options)
+    assert [path.name for path in mine.iterdir()] == ["part-00000.parquet"]
 
 
 def test_few_rows_are_searched_as_a_whole(collection, write_parts, tmp_path):

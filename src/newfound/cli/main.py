@@ -31,6 +31,7 @@ from newfound.cli.options import (
 )
 from newfound.cli.progress import show_progress
 from newfound.deep.settings import Settings
+from newfound.errors import InputError
 from newfound.files import check_new_file
 from newfound.mixture.counting.novel_size import parse_sizes
 from newfound.words import plural, things
@@ -239,8 +240,13 @@ def predict(
     from newfound.workflows.predict import predict
 
     if names_parts(more) or scheduler or workers:
-        parts, folder = Parts(str(more), None, scheduler, workers), out.with_suffix("")
+        parts = Parts(str(more), None, scheduler, workers)
+        folder = out.with_suffix("") if out.suffix == ".csv" else out
         with clear_errors(), show_progress() as progress:
+            if min_confidence is not None:
+                raise InputError(
+                    "Rows of Parquet parts get no confidence: leave --min-confidence out."
+                )
             n_rows = predict_parts(run, parts, folder, progress=progress)
         print(f"{plural(n_rows, 'row')} with their categories: {folder}")
         return

@@ -23,7 +23,7 @@ from newfound.arrays import Floats, Ints
 from newfound.data.collection import Collection
 from newfound.data.tables import as_objects
 from newfound.errors import InputError, require
-from newfound.files import disk_errors, is_litter
+from newfound.files import check_new_folder, disk_errors, is_litter
 from newfound.mixture.counting.drawing import sample_rows
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.sampling import RowSample, rows_and_sample, sample_size
@@ -31,7 +31,7 @@ from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
-from newfound.result.run_folder import open_run
+from newfound.result.run_folder import LABELS, PASSES, open_run
 from newfound.result.store import read_result, write_result
 from newfound.scale import connect, from_parquet, write_labels
 from newfound.scale.rows import Rows
@@ -118,7 +118,7 @@ def discover_parts(parts: Parts, out: Path | str | None, job: Job) -> Result:
     require("pyarrow", "report")
     folder = Path(out)
     rows = from_parquet(
-        parts.source, label_column=parts.label_column, resume=folder / "passes"
+        parts.source, label_column=parts.label_column, resume=folder / PASSES
     ).with_progress(job.progress)
     job.data = job.content = hashlib.sha256(rows.fingerprint.encode()).hexdigest()
     request = Request(
@@ -136,7 +136,7 @@ def discover_parts(parts: Parts, out: Path | str | None, job: Job) -> Result:
 
 def _finished(folder: Path, request: Request, job: Job) -> Result | None:
     """The result of the same request, if the run folder has it."""
-    if job.overwrite or not (folder / "labels").is_dir():
+    if job.overwrite or not (folder / LABELS).is_dir():
         return None
     try:
         collection = read_result(folder).collection
@@ -153,10 +153,11 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
     with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
         mixture.fit(rows)
     with job.timed("label"), disk_errors(folder):
-        shutil.rmtree(folder / "labels", ignore_errors=True)
+        labels = folder / PASSES / LABELS  # becomes part of the run together with the result
+        shutil.rmtree(labels, ignore_errors=True)
         step = functools.partial(job.progress, "Writing labels")
         names = np.array([str(name) for name in mixture.category_names_], dtype=object)
-        write_labels(mixture.labels_, folder / "labels", names=names, progress=step)
+        write_labels(mixture.labels_, labels, names=names, progress=step)
     # the same passes as in the fit: the journal has their results
     state = check_random_state(int(job.seed))
     n_categories = job.n_categories or 0
@@ -166,14 +167,14 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
     job.warnings.append(
         "The tables, the report and the confidences are those of a sample of "
         f"{len(shown.labels_):,} of {len(rows):,} rows. The categories of all rows are in "
-        f"{folder / 'labels'}."
+        f"{folder / LABELS}."
     )
     fitted = check_on_hidden_classes(shown, items.features, items.collection.y, job)
     line = discover_command(parts.source, job=job, out=folder, **parts.options)
     facts = facts_of(job, fitted, items, request, ("discover", line))
     result = result_from(items.collection, items.features, shown, facts, encoder=_ENCODER)
-    write_result(result, folder)
-    shutil.rmtree(folder / "passes", ignore_errors=True)
+    write_result(result, folder, labels=labels)
+    shutil.rmtree(folder / PASSES, ignore_errors=True)
     return result
 
 
@@ -212,7 +213,7 @@ def predict_parts(
     parts : Parts
         More rows, with the same features.
     out : path
-        Folder for the Parquet parts to write, see `write_labels`.
+        A new folder for the Parquet parts, see `write_labels`.
     progress : callable, optional
         As for `discover`.
 
@@ -222,6 +223,7 @@ def predict_parts(
         Number of rows.
     """
     progress = progress or no_progress
+    check_new_folder(Path(out))  # before the work, not after it
     result = read_result(Path(run))
     if result.mixture is None:
         raise InputError(f"{run} has no model. Restore its folder 'model', or run discover again.")
