@@ -15,7 +15,7 @@ from pyarrow import parquet
 from newfound import SplitMergeMixture, scale
 from newfound.errors import InputError
 from newfound.scale.blocks import group_bounds
-from newfound.scale.workers import run_on_workers
+from newfound.scale.workers import active_client, run_on_workers
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,6 @@ def client():
     dask.config.set({"distributed.admin.system-monitor.disk": False})
     with scale.connect(workers=2) as client:
         yield client
-        client.cluster.close()
 
 
 def fit(rows, y=None):
@@ -44,6 +43,13 @@ def test_workers_give_the_same_labels_and_write_them(
     np.testing.assert_array_equal(table["row"], np.arange(6000))
     np.testing.assert_array_equal(table["label"], in_memory.labels_)
     assert table["category"].iloc[0] == found.category_names_[in_memory.labels_[0]]
+
+
+def test_two_clusters_at_once(client):
+    with scale.connect(workers=1) as second:
+        assert second.submit(sum, [1, 2]).result() == 3
+        assert active_client() is second
+    assert active_client() is client
 
 
 def test_a_dask_array_is_read_on_the_workers(client, collection, in_memory):

@@ -52,8 +52,9 @@ def connect(scheduler: str | None = None, workers: int | None = None) -> Any:
     """
     distributed = require("distributed", "scale")
     if scheduler is None:
+        # without an address, its page takes the port 8787, which only one cluster can have
         return distributed.Client(
-            n_workers=workers or 1, threads_per_worker=1, dashboard_address=None
+            n_workers=workers or 1, threads_per_worker=1, dashboard_address="127.0.0.1:0"
         )
     try:
         return distributed.Client(scheduler, timeout=_SECONDS_TO_CONNECT)
