@@ -12,9 +12,12 @@ from typer.testing import CliRunner
 from newfound import discover
 from newfound.cli.main import app
 from newfound.errors import InputError
+from newfound.progress import NOTE
 from newfound.result.store import read_result
 from newfound.scale import writing
-from newfound.workflows import parts
+from newfound.workflows import parts, rehearsed
+from newfound.workflows.finished import NOT_REHEARSED
+from newfound.workflows.fitting import Fitted
 from newfound.workflows.job import Job
 from newfound.workflows.rerun import discover_command
 from newfound.workflows.update import update
@@ -126,6 +129,32 @@ def test_a_run_that_is_redone_keeps_its_labels_until_the_end(
     np.savez(few, X=collection.X[:500], y=collection.y[:500])
     discover(few, out=run, n_categories=12, rehearse=False, overwrite=True)
     assert not (run / "labels").exists()
+
+
+def test_the_result_is_written_before_the_rehearsal(collection, write_parts, tmp_path, monkeypatch):
+    run, notes, written = tmp_path / "run", [], []
+    options = {"label_column": "label", "out": run, "n_categories": 12, "sizes": "alike"}
+    options["progress"] = lambda step, done, total: notes.append(step)
+    original = writing.write_part
+    monkeypatch.setattr(writing, "write_part", lambda *a: (written.append(a), original(*a)))
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rehearsed, "check_on_hidden_classes", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        discover(write_parts(collection), **options)
+    (note,) = [step for step in notes if step.startswith(NOTE)]
+    assert "12 categories in 6,000 items" in note
+    assert f"It is in {run}" in note
+    assert len(parquet.read_table(run / "labels")) == 6000
+    assert NOT_REHEARSED in read_result(run).record.warnings
+    monkeypatch.setattr(rehearsed, "check_on_hidden_classes", lambda m, *rest: Fitted(m, None))
+    result = discover(tmp_path / "parts", **options)
+    assert NOT_REHEARSED not in result.record.warnings
+    assert result.record.n_rows == 6000
+    assert len(written) == 1  # once
+    assert len(parquet.read_table(run / "labels")) == 6000
 
 
 @pytest.mark.parametrize("name", ["labels", "passes"])

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from newfound.data.collection import Collection, check_discoverable
-from newfound.deep.pace import duration
 from newfound.errors import InputError, require
 from newfound.mixture.counting.novel_size import Sizes, parse_sizes
-from newfound.progress import NOTE, Progress, no_progress
+from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
-from newfound.result.store import write_result
 from newfound.workflows.encoding import encode_items, with_absolute_path
-from newfound.workflows.finished import NOT_REHEARSED, NOT_TRAINED, awaits, finished_result
-from newfound.workflows.fitting import (
-    Fitted,
-    can_check,
-    check_on_hidden_classes,
-    facts_of,
-    fit_mixture,
-    seconds_of_check,
-)
+from newfound.workflows.finished import NOT_TRAINED, awaits, finished_result
+from newfound.workflows.fitting import Fitted, facts_of, fit_mixture
 from newfound.workflows.job import Job
 from newfound.workflows.parts import Parts, discover_parts, names_parts, small_collection
+from newfound.workflows.rehearsed import rehearsed_result
 from newfound.workflows.rerun import discover_command, train_command
 from newfound.workflows.source import (
     Source,
@@ -196,29 +187,7 @@ def _discover_on_frozen_features(
             known = items.collection, items.features, fitted.mixture, facts
             return result_from(*known, encoder=items.encoder)
 
-        if can_check(mixture, items.features, job):
-            _show(result_of(Fitted(mixture, None)), folder, job)
-        y = items.collection.y
-        result = result_of(check_on_hidden_classes(mixture, items.features, y, job))
-        if folder is not None:
-            write_result(result, folder)
-    return result
-
-
-def _show(result: Result, folder: Path | None, job: Job) -> None:
-    """Write and report the result before the rehearsal, which takes long."""
-    where = "" if folder is None else f" It is in {folder}: Ctrl-C keeps it as it is."
-    if folder is not None:
-        record = result.record
-        record = replace(record, warnings=(*record.warnings, NOT_REHEARSED))
-        write_result(replace(result, record=record), folder)
-    seconds = seconds_of_check(result.features, result.collection.y, job)
-    job.progress(
-        f"{NOTE}{result.answer}{where} Now known categories are hidden to see how far this can be "
-        f"trusted, for about {duration(seconds)}.",
-        0,
-        0,
-    )
+        return rehearsed_result(result_of, mixture, items, job, folder)
 
 
 def _discover_by_training(

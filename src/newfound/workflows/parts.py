@@ -13,6 +13,7 @@ import glob
 import hashlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,13 +33,14 @@ from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
 from newfound.result.run_folder import LABELS, PASSES, open_run
-from newfound.result.store import read_result, write_result
+from newfound.result.store import read_result
 from newfound.scale import connect, from_parquet, write_labels
 from newfound.scale.rows import Rows
 from newfound.workflows.encoding import EncodedItems
-from newfound.workflows.finished import finished_result
-from newfound.workflows.fitting import check_on_hidden_classes, facts_of, reporting_passes
+from newfound.workflows.finished import NOT_REHEARSED, awaits, finished_result
+from newfound.workflows.fitting import Fitted, facts_of, reporting_passes
 from newfound.workflows.job import Job
+from newfound.workflows.rehearsed import rehearsed_result
 from newfound.workflows.rerun import discover_command
 from newfound.workflows.source import check_number
 
@@ -152,12 +154,12 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
     )
     with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
         mixture.fit(rows)
-    with job.timed("label"), disk_errors(folder):
-        labels = folder / PASSES / LABELS  # becomes part of the run together with the result
-        shutil.rmtree(labels, ignore_errors=True)
-        step = functools.partial(job.progress, "Writing labels")
-        names = np.array([str(name) for name in mixture.category_names_], dtype=object)
-        write_labels(mixture.labels_, labels, names=names, progress=step)
+    labels = None
+    is_written = (folder / LABELS).is_dir() and awaits(folder, NOT_REHEARSED)
+    if job.overwrite or not is_written:
+        labels = folder / PASSES / LABELS  # joins the run together with the result
+        with job.timed("label"), disk_errors(folder):
+            _write_labels(mixture, labels, job)
     # the same passes as in the fit: the journal has their results
     state = check_random_state(int(job.seed))
     n_categories = job.n_categories or 0
@@ -169,13 +171,25 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
         f"{len(shown.labels_):,} of {len(rows):,} rows. The categories of all rows are in "
         f"{folder / LABELS}."
     )
-    fitted = check_on_hidden_classes(shown, items.features, items.collection.y, job)
     line = discover_command(parts.source, job=job, out=folder, **parts.options)
-    facts = facts_of(job, fitted, items, request, ("discover", line))
-    result = result_from(items.collection, items.features, shown, facts, encoder=_ENCODER)
-    write_result(result, folder, labels=labels)
+
+    def result_of(fitted: Fitted) -> Result:
+        facts = facts_of(job, fitted, items, request, ("discover", line))
+        known = items.collection, items.features, fitted.mixture, facts
+        result = result_from(*known, encoder=_ENCODER)
+        return replace(result, record=replace(result.record, n_rows=len(rows)))
+
+    result = rehearsed_result(result_of, shown, items, job, folder, labels)
     shutil.rmtree(folder / PASSES, ignore_errors=True)
     return result
+
+
+def _write_labels(mixture: SplitMergeMixture, folder: Path, job: Job) -> None:
+    """Write the categories of all rows, in the place of what an interrupted run has left."""
+    shutil.rmtree(folder, ignore_errors=True)
+    step = functools.partial(job.progress, "Writing labels")
+    names = np.array([str(name) for name in mixture.category_names_], dtype=object)
+    write_labels(mixture.labels_, folder, names=names, progress=step)
 
 
 def _items_shown(
