@@ -17,6 +17,8 @@ from newfound.errors import InputError, MissingExtraError
 #: EEXIST and ENOTDIR: a file lies where a folder should be.
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
+#: What numpy says of a full disk, without a number: "640384 requested and 44000 written".
+_SHORT = " requested and "
 
 #: Files that operating systems leave in folders, in lower case.
 _LITTER = frozenset(["thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"])
@@ -84,23 +86,24 @@ def whole_folder(path: Path) -> Iterator[Path]:
     Raises
     ------
     InputError
-        If there is such a folder that is not empty, or as for `whole_file`.
+        If there is such a folder that is not empty.
+    OSError
+        If the disk is full, or the folder cannot be written to; see `disk_errors`.
     """
     path = Path(os.path.realpath(path))  # a link to a folder stays
     check_new_folder(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with disk_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_dead_parts(path.parent, path.name)
-        try:
-            temporary.mkdir()
-            yield temporary
-            if path.is_dir():
-                path.rmdir()  # fails if somebody has put something into it meanwhile
-            os.replace(temporary, path)
-        except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
-            raise
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_dead_parts(path.parent, path.name)
+    try:
+        temporary.mkdir()
+        yield temporary
+        if path.is_dir():
+            path.rmdir()  # fails if somebody has put something into it meanwhile
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
 
 
 def remove_dead_parts(folder: Path, name: str | None = None) -> None:
@@ -232,7 +235,7 @@ def disk_errors(folder: Path, *, resumes: bool = True) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in _FULL or (error.errno is None and _SHORT in str(error)):
             after = " It resumes where it stopped." if resumes else ""
             raise InputError(
                 f"The disk with {folder} is full. Make room and run the same command again.{after}"

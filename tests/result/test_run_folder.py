@@ -9,11 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import newfound
 from newfound.errors import InputError
-from newfound.files import read_json, whole_file, write_atomically, write_json
+from newfound.files import disk_errors, read_json, whole_file, write_atomically, write_json
 from newfound.own_folder import locked
 from newfound.result import run_folder
 from newfound.result.run_folder import (
@@ -91,6 +92,15 @@ def test_a_full_disk_is_told_in_words(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"is full\. Make room and run the same command again"):
         write_atomically(tmp_path / "file", b"content")
     assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_told_in_words_when_numpy_notices_it():
+    """The error has no number. `/dev/full` is a disk that is always full."""
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        with pytest.raises(OSError, match="requested and 0 written"):
+            np.zeros(1000).tofile(file)
+        with pytest.raises(InputError, match="is full"), disk_errors(Path("run")):
+            np.zeros(1000).tofile(file)
 
 
 def test_another_error_of_the_system_passes(tmp_path, monkeypatch):

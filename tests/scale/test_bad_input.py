@@ -195,9 +195,24 @@ def test_labels_appear_when_all_are_written(tmp_path, monkeypatch, as_given):
 
     monkeypatch.setattr(writing, "write_part", write)
     labels, is_writable = as_given(np.arange(20)), False
-    with pytest.raises(InputError, match=says(f"The disk with {tmp_path} is full. Make room")):
+    with pytest.raises(OSError, match="No space left"):
         scale.write_labels(labels, folder)
     assert [path.name for path in tmp_path.rglob("*")] == ["labels"]
     is_writable = True
     assert len(scale.write_labels(labels, folder)) == 4
     assert parquet.read_table(folder)["label"].to_pylist() == list(range(20))
+
+
+def test_workers_must_see_the_folder(tmp_path, monkeypatch):
+    """They would write to a folder of their own machine, and nobody would find the labels."""
+    original = writing.write_part
+
+    def elsewhere(labels, start, path, names):
+        original(labels, start, tmp_path / "another machine" / path.name, names)
+
+    monkeypatch.setattr(writing, "write_part", elsewhere)
+    with pytest.raises(
+        InputError, match=says("Workers do not see the folder", "all workers share")
+    ):
+        scale.write_labels(da.from_array(np.arange(20), 5), tmp_path / "labels")
+    assert not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """A real cluster of two processes on loopback: the same labels, also if a process is killed."""
 
+import functools
 import os
 import pickle
 import signal
@@ -10,11 +11,14 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import Status
 from pyarrow import parquet
 
 from newfound import SplitMergeMixture, scale
 from newfound.errors import InputError
+from newfound.scale import workers
 from newfound.scale.blocks import group_bounds
+from newfound.scale.passes import read_group
 from newfound.scale.workers import active_client, run_on_workers
 
 
@@ -71,6 +75,24 @@ def test_a_worker_is_killed_in_mid_pass(client, collection, in_memory, write_par
     found = fit(rows.with_progress(kill_one))
     assert len(killed) == 1
     np.testing.assert_array_equal(found.labels_.compute(), in_memory.labels_)
+
+
+def test_workers_without_memory_and_disk_are_not_waited_for(
+    client, collection, write_parts, monkeypatch
+):
+    """They are paused for ever, as with a full disk; then there is room, and they go on."""
+    monkeypatch.setattr(workers, "_SECONDS_BETWEEN_LOOKS", 0.5)
+
+    def limit(fraction, status, dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = fraction
+        dask_worker.status = status
+
+    rows = scale.from_parquet(write_parts(collection), label_column="label")
+    client.run(functools.partial(limit, 1e-6, Status.paused))
+    with pytest.raises(InputError, match=r"All workers are paused: .* the folder .* Make room"):
+        rows.run(read_group, step="Reading", classes=np.empty(0))
+    client.run(functools.partial(limit, 0.8, Status.running))
+    assert len(rows.classes) == 8
 
 
 def test_errors_of_workers_arrive_as_they_are(client, collection, write_parts):

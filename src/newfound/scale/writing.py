@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from newfound.errors import require
-from newfound.files import whole_file, whole_folder
+from newfound.errors import InputError, require
+from newfound.files import whole_folder
 from newfound.progress import StepProgress, no_progress
 from newfound.scale.arrays import is_dask
-from newfound.scale.workers import active_client
+from newfound.scale.workers import active_client, as_completed
 
 #: Rows of a part of a vector that is in memory.
 _PART_ROWS = 2**20
@@ -47,12 +48,25 @@ def write_labels(
     -------
     list of Path
         The files.
+
+    Raises
+    ------
+    InputError
+        If the folder is not empty, or workers do not see it.
+    OSError
+        If the disk is full, or the folder cannot be written to. Nothing is left there.
     """
     folder = Path(folder).absolute()
     texts = None if names is None else np.array([str(name) for name in names])
     write = _write_chunks if is_dask(labels) else _write_slices
     with whole_folder(folder) as temporary:
-        n_parts = write(labels, temporary, texts, progress)
+        try:
+            n_parts = write(labels, temporary, texts, progress)
+        except FileNotFoundError as error:
+            raise InputError(
+                f"Workers do not see the folder of {folder} ({error}). Give one on a file system "
+                "that all workers share, under the same path."
+            ) from error
     return [_path(folder, index) for index in range(n_parts)]
 
 
@@ -88,7 +102,7 @@ def _write_chunks(
             progress(done, len(tasks))
         return len(tasks)
     futures = client.compute(tasks)
-    for done, future in enumerate(require("distributed", "scale").as_completed(futures), start=1):
+    for done, future in enumerate(as_completed(client, futures), start=1):
         future.result()
         progress(done, len(tasks))
     return len(tasks)
@@ -106,5 +120,7 @@ def write_part(
     if names is not None:
         codes = arrow.array(columns["label"])
         columns["category"] = arrow.DictionaryArray.from_arrays(codes, arrow.array(names.tolist()))
-    with whole_file(path) as file:
+    with path.open("wb") as file:  # an error of the folder is one of the call, see `write_labels`
         require("pyarrow.parquet", "scale").write_table(arrow.table(columns), file)
+        file.flush()
+        os.fsync(file.fileno())

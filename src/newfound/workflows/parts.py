@@ -246,6 +246,6 @@ def predict_parts(
         labels: Any = result.mixture.predict(rows)
         names = np.array(result.names, dtype=object)
         step = functools.partial(progress, "Writing labels")
-        with disk_errors(Path(out)):
+        with disk_errors(Path(out), resumes=False):
             write_labels(labels, out, names=names, progress=step)
     return len(rows)
