@@ -75,11 +75,14 @@ def main():
     parser.add_argument("--n-images", type=int, default=50_000)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=11)
+    parser.add_argument("--weights", default="random")
+    parser.add_argument("--n-stored-views", type=int, default=0, help="needs weights")
     parser.add_argument("--compile", action="store_true")
     given = parser.parse_args()
     settings = Settings(
         model=given.model,
-        weights="random",
+        weights=given.weights,
+        n_stored_views=given.n_stored_views,
         trainable=given.trainable,
         image_size=given.image_size,
         n_labelled_per_batch=given.batch // 2,
@@ -109,6 +112,7 @@ def main():
     of_gcd = sum(record.seconds for record in gcd[1:])
     result = {
         "model": given.model,
+        "n_stored_views": given.n_stored_views,
         "bare_images_per_second": round(rate),
         "end_to_end_images_per_second": round(np.mean([r.images_per_second for r in later])),
         "ratio": round(float(np.mean([r.images_per_second for r in later]) / rate), 3),

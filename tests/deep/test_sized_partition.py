@@ -102,14 +102,15 @@ def test_one_round_on_the_device_is_one_of_numpy(n_entries, monkeypatch):
     prototypes = unequal().prototypes
     log_weights = np.linspace(-3, 2, 8)
     rows = torch.from_numpy(Eight.V)
-    shared = sized_partition._share_on_device(rows)(prototypes, log_weights)
+    given = torch.from_numpy(prototypes), torch.from_numpy(log_weights)
+    shared = sized_partition._share_on_device(rows)(*given)
     for found, slow in zip(
         shared, share_by_distance(Eight.V)(prototypes, log_weights), strict=True
     ):
-        assert found.dtype == np.float64
+        assert found.dtype == torch.float64
         np.testing.assert_allclose(found, slow, rtol=1e-3, atol=1e-3)
     offsets = 0.04 * log_weights
-    labels = sized_partition._nearest(rows, prototypes, offsets)
+    labels = sized_partition._nearest(rows, given[0], torch.from_numpy(offsets))
     np.testing.assert_array_equal(
         labels, nearest_centre(Eight.V, prototypes.astype(np.float32), offsets)[0]
     )
@@ -118,7 +119,8 @@ def test_one_round_on_the_device_is_one_of_numpy(n_entries, monkeypatch):
 def test_a_component_far_from_all_rows_holds_more_than_nothing():
     rows = torch.tensor([[1.0, 0.0]]).repeat(5, 1)
     share = sized_partition._share_on_device(rows)
-    held, _ = share(np.array([[1.0, 0.0], [-1e3, 0.0]]), np.zeros(2))
+    far = torch.tensor([[1.0, 0.0], [-1e3, 0.0]], dtype=torch.float64)
+    held, _ = share(far, torch.zeros(2, dtype=torch.float64))
     assert (held > 0).all()
 
 
@@ -159,8 +161,8 @@ def test_what_was_given_stays_as_it_was():
 
 
 def test_where_a_component_would_be_left_without_rows(monkeypatch):
-    def far_too_small(share_rows, prototypes, n_known, expected):
-        offsets = np.where(np.arange(8) == 7, -10.0, 0.0)
+    def far_too_small(share_rows, prototypes, n_known, expected, xp):
+        offsets = torch.where(torch.arange(8) == 7, -10.0, 0.0)
         return FittedSizes(prototypes, offsets, expected.unlabelled, converged=True)
 
     monkeypatch.setattr(sized_partition, "fit_sizes", far_too_small)
@@ -229,9 +231,9 @@ def test_how_labels_were_drawn_shows_in_all_of_them():
 def test_held_out_rows_are_expected_in_their_classes(monkeypatch):
     seen = []
 
-    def watch(share_rows, prototypes, n_known, expected):
+    def watch(share_rows, prototypes, n_known, expected, xp):
         seen.append(expected.unlabelled)
-        return fit_sizes(share_rows, prototypes, n_known, expected)
+        return fit_sizes(share_rows, prototypes, n_known, expected, xp)
 
     monkeypatch.setattr(sized_partition, "fit_sizes", watch)
     held_out = np.zeros(480, dtype=bool)

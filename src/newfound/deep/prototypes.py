@@ -22,6 +22,8 @@ from newfound.mixture.projection import unit_rows
 
 #: Number of rows that are multiplied at a time, so that float64 copies stay small.
 _CHUNK = 8192
+#: How often a random basis is multiplied by the matrix whose leading directions are wanted.
+_N_POWERS = 8
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,32 @@ def principal_space(z: Tensor, n_directions: int) -> Space:
     for start in range(0, len(z), _CHUNK):
         centred = z[start : start + _CHUNK].double() - mean
         scatter += centred.T @ centred
-    directions = torch.linalg.eigh(scatter).eigenvectors[:, -n_directions:]
+    directions = _leading_directions(scatter, n_directions)
     return Space(((mean.float(), directions.float().contiguous()),))
+
+
+def _leading_directions(scatter: Tensor, n_directions: int) -> Tensor:
+    """Orthonormal directions (d, q) of the largest eigenvalues, in rising order.
+
+    If few of many are wanted, powers of the matrix are applied to twice as many random directions:
+    on a GPU this takes a fraction of the time of all eigenvectors. About 1e-8 of the variance is
+    lost.
+    """
+    width, basis_size = len(scatter), n_directions + max(n_directions, 32)
+    if width < 2 * basis_size:
+        return torch.linalg.eigh(scatter).eigenvectors[:, -n_directions:]
+    start = torch.Generator().manual_seed(0)
+    basis = torch.randn(width, basis_size, generator=start, dtype=scatter.dtype)
+    basis = basis.to(scatter.device)
+    for _ in range(_N_POWERS):
+        basis = scatter @ basis
+        gram = basis.T @ basis
+        gram.diagonal().add_(1e-14 * gram.trace())  # duplicates leave directions without variance
+        factor = torch.linalg.cholesky(gram)
+        basis = torch.linalg.solve_triangular(factor.T, basis, upper=True, left=False)
+    basis = torch.linalg.qr(basis).Q
+    within = torch.linalg.eigh(basis.T @ scatter @ basis).eigenvectors[:, -n_directions:]
+    return basis @ within
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.arrays import Doubles, Ints
+from newfound.arrays import Ints
 from newfound.deep.holdout import LabelSplit
 from newfound.deep.partition import Clusters
 from newfound.labels import UNLABELLED
@@ -58,47 +59,49 @@ def heed_sizes(
     held_out = np.bincount(everything[free][everything[free] >= 0], minlength=clusters.n_components)
     expected = expected._replace(unlabelled=expected.unlabelled + held_out)
     rows = torch.as_tensor(clusters.V[free], dtype=torch.float32, device=device)
-    fitted = fit_sizes(_share_on_device(rows), clusters.prototypes, n_known, expected)
+    expected = expected._replace(unlabelled=torch.as_tensor(expected.unlabelled, device=device))
+    prototypes = torch.as_tensor(clusters.prototypes, dtype=torch.float64, device=device)
+    fitted = fit_sizes(_share_on_device(rows), prototypes, n_known, expected, torch)
     if not fitted.converged:
         return clusters
     labels = codes.copy()
     labels[free] = _nearest(rows, fitted.prototypes, fitted.offsets)
     if len(np.unique(labels)) < clusters.n_components:
         return clusters
-    return replace(clusters, labels=labels, prototypes=fitted.prototypes, sizes=fitted.sizes)
+    return replace(
+        clusters,
+        labels=labels,
+        prototypes=fitted.prototypes.cpu().numpy(),
+        sizes=fitted.sizes.cpu().numpy(),
+    )
 
 
 def _share_on_device(rows: Tensor) -> ShareRows:
     """What `share_by_distance` does, on the device of the rows."""
 
-    def share(prototypes: Doubles, log_weights: Doubles) -> tuple[Doubles, Doubles]:
-        centres, weights = _put(prototypes, rows), _put(log_weights, rows)
-        held, sums = torch.zeros_like(weights), torch.zeros_like(centres)
-        for chunk in _chunks(rows, centres):
-            squared = torch.cdist(chunk, centres).square()
-            shares = torch.sub(weights, squared, alpha=1 / SOFTNESS).softmax(dim=1)
+    def share(prototypes: Tensor, log_weights: Tensor) -> tuple[Tensor, Tensor]:
+        held, sums = torch.zeros_like(log_weights), torch.zeros_like(prototypes)
+        for chunk, squared in _distances(rows, prototypes):
+            shares = torch.sub(log_weights.float(), squared, alpha=1 / SOFTNESS).softmax(dim=1)
             held += shares.sum(dim=0)
             sums += shares.T @ chunk
-        held = held.clamp(min=torch.finfo(torch.float32).tiny)
-        return held.double().cpu().numpy(), sums.double().cpu().numpy()
+        return held.clamp(min=torch.finfo(torch.float32).tiny), sums
 
     return share
 
 
-def _nearest(rows: Tensor, prototypes: Doubles, offsets: Doubles) -> Ints:
+def _nearest(rows: Tensor, prototypes: Tensor, offsets: Tensor) -> Ints:
     """Component of each row, by squared distance less the offset."""
-    centres, less = _put(prototypes, rows), _put(offsets, rows)
     chosen = [
-        (torch.cdist(chunk, centres).square() - less).argmin(dim=1)
-        for chunk in _chunks(rows, centres)
+        (squared - offsets.float()).argmin(dim=1) for _, squared in _distances(rows, prototypes)
     ]
     labels: Ints = torch.cat(chosen).cpu().numpy()
     return labels
 
 
-def _put(values: Doubles, rows: Tensor) -> Tensor:
-    return torch.as_tensor(values, dtype=rows.dtype, device=rows.device)
-
-
-def _chunks(rows: Tensor, centres: Tensor) -> tuple[Tensor, ...]:
-    return torch.split(rows, max(1, _CHUNK_ENTRIES // len(centres)))
+def _distances(rows: Tensor, prototypes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Chunks of rows, and their squared distances from prototypes less the rows' own lengths."""
+    centres = prototypes.float()
+    lengths = centres.square().sum(dim=1)
+    for chunk in torch.split(rows, max(1, _CHUNK_ENTRIES // len(centres))):
+        yield chunk, torch.addmm(lengths, chunk, centres.T, alpha=-2)

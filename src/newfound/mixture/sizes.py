@@ -9,7 +9,7 @@ differences between found and expected sizes that true sizes do not explain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,15 +33,17 @@ _N_ROUNDS, _TOLERANCE = 400, 0.02
 #: go round in circles.
 _ROUNDS_PER_MOVE = 3
 
+#: An array of float64: of numpy, or of torch on the device of the rows.
+Array = Any
 #: From prototypes (K, q) and log weights (K,): the shares of rows that the components hold, summed
 #: over the rows (K,), and the rows weighted by these shares (K, q).
-ShareRows = Callable[[Doubles, Doubles], tuple[Doubles, Doubles]]
+ShareRows = Callable[[Array, Array], tuple[Array, Array]]
 
 
 class ExpectedSizes(NamedTuple):
     """Expected numbers of unlabelled rows."""
 
-    unlabelled: Doubles  # (K,)
+    unlabelled: Array  # (K,)
     log_variance: float  # of the true sizes around them, on a log scale
 
 
@@ -114,14 +116,14 @@ def _known_sizes(n_labels: Ints, rate: float) -> tuple[Doubles, float]:
 class FittedSizes(NamedTuple):
     """A partition that heeds the expected sizes."""
 
-    prototypes: Doubles  # (K, q)
-    offsets: Doubles  # (K,) ε·log w, to be subtracted from the squared distances
-    sizes: Doubles  # (K,) numbers of unlabelled rows, by shares
+    prototypes: Array  # (K, q)
+    offsets: Array  # (K,) ε·log w, to be subtracted from the squared distances
+    sizes: Array  # (K,) numbers of unlabelled rows, by shares
     converged: bool
 
 
 def fit_sizes(
-    share_rows: ShareRows, prototypes: Doubles, n_known: int, expected: ExpectedSizes
+    share_rows: ShareRows, prototypes: Array, n_known: int, expected: ExpectedSizes, xp: Any = np
 ) -> FittedSizes:
     r"""Move novel prototypes and adjust weights until components have about the expected sizes.
 
@@ -142,30 +144,32 @@ def fit_sizes(
     share_rows : callable
         Shares the rows among the components; see `ShareRows`, and `share_by_distance`.
     prototypes : ndarray of shape (K, q)
-        μ to start with.
+        μ to start with, of float64.
     n_known : int
         K^l; the prototypes of known classes do not move.
     expected : ExpectedSizes
         n_k > 0, and s².
+    xp : module, default=numpy
+        numpy, or torch if all arrays are tensors on one device.
 
     Returns
     -------
     FittedSizes
         Prototypes, offsets and sizes.
     """
-    prototypes, log_weights = prototypes.astype(np.float64), np.zeros(len(prototypes))
+    prototypes, log_weights = prototypes + 0.0, 0.0 * expected.unlabelled  # copies
     held, sums = share_rows(prototypes, log_weights)
-    found = float(np.square(np.log(expected.unlabelled / held)).mean())
+    found = float(xp.square(xp.log(expected.unlabelled / held)).mean())
     gain = max(0.0, 1 - expected.log_variance / found) if found > 0 else 0.0
     converged = gain == 0
     for number in range(_N_ROUNDS if gain > 0 else 0):
-        wanted = gain * (log_weights + np.log(expected.unlabelled / held))
-        step, log_weights = float(np.abs(wanted - log_weights).max()), wanted
+        wanted = gain * (log_weights + xp.log(expected.unlabelled / held))
+        step, log_weights = xp.abs(wanted - log_weights).max(), wanted
         if number % _ROUNDS_PER_MOVE == 0:
             prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
         held, sums = share_rows(prototypes, log_weights)
-        # a round after a move shows what it has changed
-        if step < _TOLERANCE and number % _ROUNDS_PER_MOVE == 1:
+        # a round after a move shows what it has changed; only then a GPU has to be waited for
+        if number % _ROUNDS_PER_MOVE == 1 and float(step) < _TOLERANCE:
             converged = True
             break
     return FittedSizes(prototypes, SOFTNESS * log_weights, held, converged)
