@@ -224,7 +224,9 @@ def embed(
 def predict(
     run: options.Run,
     more: options.More,
-    out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
+    out: Annotated[
+        Path, typer.Option(help="The CSV table to write; a new folder for Parquet parts.")
+    ] = Path("predictions.csv"),
     min_confidence: options.MinConfidence = None,
     overwrite: options.Overwrite = False,
     scheduler: options.Scheduler = None,
