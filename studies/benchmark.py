@@ -1,12 +1,20 @@
 """All runs of one data set on one GPU: many trainings at once, which share their stored views.
 
-    python studies/benchmark.py tune cub --workers 9 --minutes 8 -- OPTIONS
-    python studies/benchmark.py run cub --workers 12 --seeds 0 1 2 --minutes 20 -- OPTIONS
+    python studies/benchmark.py cub --plan plan.txt --workers 12 --minutes 20 OPTIONS
 
-Each piece of work is a command `newfound bench tune` or `newfound bench run` with these OPTIONS
-(--root, --work, --results, --epochs, --n-stored-views, --model, --weights, --tuned, --commit), and
-writes the same record as if it were typed. What is finished is skipped, so a run that was cut off
-by --minutes continues. Stored views are computed once for each seed and shared by all processes.
+The plan has a line for each training, the most important ones first; what comes after the third
+word is handed on to `newfound bench run`:
+
+    tune METHOD TRIAL                      tune gpc 0
+    run METHOD K SEED [OPTIONS]            run gpc count 1 --without D25
+    try SETTINGS SEED                      try warmup_epochs=0,whiten=false 1
+
+`run` also puts our mixture on the finished features of a rival. A method that is tuned (--tuned)
+waits for its trials. `try` judges other settings of GPC on hidden known classes, like a trial.
+OPTIONS are those of `newfound bench run` for all lines: --root, --work, --results, --epochs,
+--tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts. Each line writes the same
+record as if the command were typed. What is finished is skipped, so a plan that was cut off
+continues.
 """
 
 from __future__ import annotations
@@ -14,33 +22,40 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import queue
-import sys
 import time
 from pathlib import Path
 
 import torch
 import torch.multiprocessing as mp
 
+from newfound.bench import commands
 from newfound.bench.datasets import load_dataset
 from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings
-from newfound.bench.run import rows_of
+from newfound.bench.run import Place, rows_of
 from newfound.bench.splits import make_split
 from newfound.deep.engine import start_engine
 from newfound.deep.images.view_pairs import Shelf, StoredViews, shared_views
 from newfound.deep.method import PrototypicalContrast
 from newfound.deep.setup import set_up
+from newfound.errors import InputError
 
-METHODS = ["dualrank", "uno", "simgcd", "gpc", "bacon", "cms", "dccl", "gcd", "rankstats", "orca"]
+#: How often a training is tried again if the memory of the GPU is full, and seconds between.
+N_ATTEMPTS, PAUSE = 4, 15
 
 
-def fill_shelf(dataset: str, seed: int, given: argparse.Namespace) -> Shelf:
+def seed_of(line: list[str]) -> int:
+    """The seed of the training, which its stored views depend on."""
+    return 0 if line[0] == "tune" else int(line[3 if line[0] == "run" else 2])
+
+
+def fill_shelf(given: argparse.Namespace, seed: int) -> Shelf:
     """The stored views of a seed, on the GPU."""
-    values = {"n_stored_views": given.n_stored_views, "seed": seed}
-    values |= {"model": given.model, "weights": given.weights}
-    settings = bench_settings(dataset, given.model).with_changes(**values)
-    data = load_dataset(dataset, given.root, incomplete=True)
+    values = {name: getattr(given, name) for name in ("n_stored_views", "model", "weights")}
+    settings = bench_settings(given.dataset, given.model).with_changes(**values, seed=seed)
+    data = load_dataset(given.dataset, given.root, incomplete=True)
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
     pixels = rows_of(data, make_split(data), settings, given.work)
     setup = set_up(pixels, settings, PrototypicalContrast(settings), fabric)
@@ -51,113 +66,140 @@ def fill_shelf(dataset: str, seed: int, given: argparse.Namespace) -> Shelf:
     return shelf
 
 
-def work(shelf: Shelf, waiting: mp.Queue, done: mp.Queue) -> None:
-    """Take commands from the queue until it is empty."""
-    from newfound.bench.commands import app
-
+def work(given: argparse.Namespace, shelves: dict[int, Shelf], queues: list[mp.Queue]) -> None:
+    """Take lines of the plan; those that had to wait for their trials come first."""
     torch.set_num_threads(1)
-    with shared_views(shelf):
-        while True:
-            try:
-                commands = waiting.get(timeout=2)
-            except queue.Empty:
-                return
-            for command in commands:
-                done.put(run_one(app, command))
+    held, waiting, done = queues
+    while True:
+        for source in (held, waiting):
+            with contextlib.suppress(queue.Empty):
+                line = source.get(timeout=0.5)
+                said = attempt(line, given, shelves[seed_of(line)])
+                if said is not None:
+                    done.put(said)
+                    break
+                held.put(line)
 
 
-def run_one(app, command: list[str]) -> str:
-    """What a command said, in one line. One that fails must not end the others."""
+def attempt(line: list[str], given: argparse.Namespace, shelf: Shelf) -> str | None:
+    """What a line of the plan said; None if its trials are not finished."""
     started, said = time.time(), io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            app(command, standalone_mode=False)
-        outcome = [line for line in said.getvalue().splitlines() if line.startswith("  ")]
-    except BaseException as error:
-        outcome = [f"FAILED {error!r}", said.getvalue()[-800:]]
-    name = " ".join(command[: command.index("--root")])
-    return f"{time.time() - started:.0f} s  {name}: {'; '.join(outcome)}"
+            do(line, given, shelf)
+        texts = said.getvalue().splitlines()
+        outcome = [text for text in texts if text.startswith(("  All", "  already"))]
+    except InputError as error:
+        if "tuning results" in str(error):
+            return None
+        outcome = [f"FAILED {error}"]
+    except Exception as error:  # one that fails must not end the others
+        outcome = [f"FAILED {error!r}"[:300], said.getvalue()[-300:]]
+    return f"{time.time() - started:.0f} s  {' '.join(line)}: {'; '.join(outcome)}"
 
 
-def run_all(shelf: Shelf, commands: list[list[list[str]]], n_workers: int, until: float) -> None:
-    """Run the commands, the first ones first, as many at once as there are workers."""
+def do(line: list[str], given: argparse.Namespace, shelf: Shelf) -> None:
+    """One line of the plan, again if the memory of the GPU is full."""
+    for attempt in range(N_ATTEMPTS):
+        try:
+            with shared_views(shelf):
+                results = given.tuned if line[0] == "tune" else given.results
+                for one in runs_of(line, given):
+                    commands._run(one, Place(given.root, given.work, results, incomplete=True))
+            return
+        except (RuntimeError, torch.OutOfMemoryError):
+            torch.cuda.empty_cache()
+            if attempt + 1 == N_ATTEMPTS:
+                raise
+            time.sleep(PAUSE)
+
+
+def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
+    """What a line stands for."""
+    names = ("model", "weights", "n_stored_views", "epochs")
+    changes = {name: getattr(given, name) for name in names}
+    trial = {**changes, "epochs": given.tune_epochs}
+    if line[0] == "tune":
+        method, number = line[1], int(line[2])
+        return [commands._list_trials(method, given.dataset, 99, trial, {"n_starts": 5})[number]]
+    if line[0] == "try":
+        values = dict(part.split("=") for part in line[1].split(",") if "=" in part)
+        own = {name: value_of(text) for name, text in values.items()}
+        own = {**trial, **own, "seed": seed_of(line)}
+        return [commands._make_run("gpc", given.dataset, own, {"hidden": True, "k": "brent"})]
+    _, method, k, seed, *more = line
+    variant = dict(zip((name[2:].replace("-", "_") for name in more[::2]), more[1::2], strict=True))
+    variant = {name: value_of(text) for name, text in variant.items()}
+    variant = {"k": k, "n_starts": given.n_starts, **variant}
+    trials = None if given.tuned is None else commands.read_records(given.tuned)
+    finished = {record.case.trial for record in trials or [] if record.case.method == method}
+    if trials is not None and len(finished) < len(
+        commands._list_trials(method, given.dataset, 99, trial, {})
+    ):
+        raise InputError("The tuning results lack trials.")
+
+    def listed(names: str, **values: object) -> list[commands._Run]:
+        all_of = {**variant, **values}
+        return commands._list_runs(names, given.dataset, [int(seed)], changes, all_of, trials)
+
+    runs = listed("gcd,pim" if method == "gcd" else method)
+    if find_method(method).own_k == "own":
+        runs += listed(method, k="unknown")
+    return runs if method == "gpc" else runs + listed(method, clustering="mixture")
+
+
+def value_of(text: str) -> object:
+    """A number or a truth value, or the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def run_plan(given: argparse.Namespace, lines: list[list[str]]) -> None:
+    """Run the lines, the first ones first, as many at once as there are workers."""
+    until, started = time.time() + 60 * given.minutes, time.time()
+    shelves = {seed: fill_shelf(given, seed) for seed in sorted({seed_of(line) for line in lines})}
+    torch.cuda.empty_cache()
+    print(f"stored views of {len(shelves)} seeds in {time.time() - started:.0f} s", flush=True)
     context = mp.get_context("spawn")
-    waiting, done = context.Queue(), context.Queue()
-    for command in commands:
-        waiting.put(command)
-    n_workers = min(n_workers, len(commands))
-    processes = [
-        context.Process(target=work, args=(shelf, waiting, done)) for _ in range(n_workers)
-    ]
-    for process in processes:
-        process.start()
-    while time.time() < until and any(process.is_alive() for process in processes):
+    _, waiting, done = queues = [context.Queue() for _ in range(3)]
+    for line in lines:
+        waiting.put(line)
+    processes: list[mp.Process] = []
+    n_left = len(lines)
+    while n_left and time.time() < until:
+        if len(processes) < min(given.workers, len(lines)):
+            # one after the other, because each begins with the part that needs most memory
+            processes.append(context.Process(target=work, args=(given, shelves, queues)))
+            processes[-1].start()
         with contextlib.suppress(queue.Empty):
-            print(done.get(timeout=1), flush=True)
+            print(done.get(timeout=2), flush=True)
+            n_left -= 1
     for process in processes:
         process.terminate()
         process.join()
-    with contextlib.suppress(queue.Empty):
-        while True:
-            print(done.get(timeout=0.2), flush=True)
-
-
-def commands_of(given: argparse.Namespace, seed: int) -> list[list[list[str]]]:
-    """The commands of a phase for one seed: a list for each training and what depends on it."""
-    methods = given.methods or METHODS
-    commands = []
-    for k in given.k if given.phase == "run" else [""]:
-        for method in methods:
-            shared = find_method(method).learns_without_k  # one training for all K
-            if shared and k not in ("", given.k[0]):
-                continue
-            options = ["--k", "all" if shared else k, "--seed", str(seed)] if k else []
-            names = "gcd,pim" if method == "gcd" else method
-            command = [given.phase, names, given.dataset, *options, *given.options]
-            commands.append([command])
-            if k and find_method(method).own_k == "own":
-                commands[-1].append([*command, "--k", "unknown"])  # the last of two counts
-            if k and method != "gpc":  # our mixture on the finished features
-                commands[-1].append([*command, "--clustering", "mixture"])
-    for letter in given.without if given.phase == "run" else []:
-        options = ["--k", "count", "--seed", str(seed), "--without", letter]
-        commands.append([["run", "gpc", given.dataset, *options, *given.options]])
-    return commands
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("phase", choices=["tune", "run"])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("dataset")
-    parser.add_argument("--methods", nargs="*", help="ids; by default all that train")
+    parser.add_argument("--plan", type=Path, required=True, help="a file, see above")
     parser.add_argument("--workers", type=int, default=8)
-    parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
-    parser.add_argument("--k", nargs="*", default=["known", "brent", "count"])
-    parser.add_argument("--without", nargs="*", default=[], help="D25 and so on: GPC without it")
     parser.add_argument("--minutes", type=float, default=600.0)
-    own, options = sys.argv[1:], []
-    if "--" in own:
-        own, options = own[: own.index("--")], own[own.index("--") + 1 :]
-    given = parser.parse_args(own)
-    places = argparse.ArgumentParser()
-    for name in ("root", "work", "weights"):
-        places.add_argument(f"--{name}", type=Path, required=True)
-    places.add_argument("--model", required=True)
-    places.add_argument("--n-stored-views", type=int, required=True)
-    place, _ = places.parse_known_args(options)
-    # --root first: the part of a command before it is its name in the log
-    at = options.index("--root")
-    given.options = [*options[at : at + 2], *options[:at], *options[at + 2 :]]
-    place.weights = str(place.weights)
-    until = time.time() + 60 * given.minutes
-    for seed in given.seeds if given.phase == "run" else [0]:
-        if time.time() < until:
-            started = time.time()
-            shelf = fill_shelf(given.dataset, seed, place)
-            print(f"seed {seed}: stored views in {time.time() - started:.0f} s", flush=True)
-            run_all(shelf, commands_of(given, seed), given.workers, until)
-            del shelf
-            torch.cuda.empty_cache()
+    for name in ("root", "work", "results"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser.add_argument("--tuned", type=Path, help="trials are written to it and read from it")
+    for name in ("model", "weights"):
+        parser.add_argument(f"--{name}", required=True)
+    for name, value in (("n-stored-views", 16), ("epochs", 100), ("tune-epochs", 30)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--n-starts", type=int, default=20)
+    given = parser.parse_args()
+    lines = [line.split() for line in given.plan.read_text(encoding="utf-8").splitlines()]
+    run_plan(given, [line for line in lines if line])
 
 
 if __name__ == "__main__":
