@@ -124,7 +124,7 @@ def as_completed(client: Any, futures: Sequence[Any]) -> Iterator[Any]:
                 left.discard(future)
                 before = None
                 yield future
-        except TimeoutError:
+        except distributed.TimeoutError:  # not that of Python before 3.11
             workers = client.scheduler_info(n_workers=-1)["workers"].values()
             now = [_activity(worker) for worker in workers]
             if now and now == before and all(is_paused for is_paused, *_ in now):
