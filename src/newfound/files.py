@@ -7,6 +7,7 @@ import errno
 import glob
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +17,8 @@ from newfound.errors import InputError, MissingExtraError
 #: EEXIST and ENOTDIR: a file lies where a folder should be.
 _NOT_WRITABLE = frozenset([errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST])
 _FULL = frozenset([errno.ENOSPC, errno.EDQUOT])
+#: What numpy says of a full disk, without a number: "640384 requested and 44000 written".
+_SHORT = " requested and "
 
 #: Files that operating systems leave in folders, in lower case.
 _LITTER = frozenset(["thumbs.db", "ehthumbs.db", "desktop.ini", "icon\r"])
@@ -66,12 +69,52 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             raise
 
 
+@contextlib.contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Make a folder that appears under its name only when all of its files are written.
+
+    Parameters
+    ----------
+    path : Path
+        Its name. Missing folders above it are made.
+
+    Yields
+    ------
+    Path
+        A temporary folder beside it, to write to.
+
+    Raises
+    ------
+    InputError
+        If there is such a folder that is not empty.
+    OSError
+        If the disk is full, or the folder cannot be written to; see `disk_errors`.
+    """
+    path = Path(os.path.realpath(path))  # a link to a folder stays
+    check_new_folder(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_dead_parts(path.parent, path.name)
+    try:
+        temporary.mkdir()
+        yield temporary
+        if path.is_dir():
+            path.rmdir()  # fails if somebody has put something into it meanwhile
+        os.replace(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
 def remove_dead_parts(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes left of a file or of all files, and our own part of it."""
+    """Remove what killed processes left of a file or folder, or of all; and our own part of it."""
     for part in folder.glob(f".{'*' if name is None else glob.escape(name)}.*.part"):
         process = part.name.split(".")[-2]
         if process == str(os.getpid()) or (process.isdecimal() and not is_alive(int(process))):
-            part.unlink(missing_ok=True)
+            if part.is_dir() and not part.is_symlink():
+                shutil.rmtree(part)
+            else:
+                part.unlink(missing_ok=True)
 
 
 def is_alive(process: int) -> bool:
@@ -106,6 +149,20 @@ def check_new_file(path: Path, overwrite: bool) -> None:
             f"{path} exists already. To replace it, pass --overwrite (in Python overwrite=True), "
             "or give another name."
         )
+
+
+def check_new_folder(path: Path) -> None:
+    """Refuse a folder in which there is something, and what cannot become a folder."""
+    path = Path(os.path.realpath(path))
+    advice = "It is not replaced. Give the name of a new folder, or remove this one first."
+    if path.is_dir():
+        held = sorted(entry.name for entry in path.iterdir())
+        if held:
+            raise InputError(f"{path} is a folder that holds {held[0]}. {advice}")
+        if os.path.ismount(path):
+            raise InputError(f"A disk is mounted at {path}. Give the name of a folder in it.")
+    elif path.exists():
+        raise InputError(f"{path} is a file, and a folder is to be written. {advice}")
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -178,7 +235,7 @@ def disk_errors(folder: Path, *, resumes: bool = True) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in _FULL or (error.errno is None and _SHORT in str(error)):
             after = " It resumes where it stopped." if resumes else ""
             raise InputError(
                 f"The disk with {folder} is full. Make room and run the same command again.{after}"

@@ -3,16 +3,18 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import newfound
 from newfound.errors import InputError
-from newfound.files import read_json, whole_file, write_atomically, write_json
+from newfound.files import disk_errors, read_json, whole_file, write_atomically, write_json
 from newfound.own_folder import locked
 from newfound.result import run_folder
 from newfound.result.run_folder import (
@@ -90,6 +92,15 @@ def test_a_full_disk_is_told_in_words(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"is full\. Make room and run the same command again"):
         write_atomically(tmp_path / "file", b"content")
     assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_told_in_words_when_numpy_notices_it():
+    """The error has no number. `/dev/full` is a disk that is always full."""
+    with Path("/dev/full").open("wb", buffering=0) as file:
+        with pytest.raises(OSError, match="requested and 0 written"):
+            np.zeros(1000).tofile(file)
+        with pytest.raises(InputError, match="is full"), disk_errors(Path("run")):
+            np.zeros(1000).tofile(file)
 
 
 def test_another_error_of_the_system_passes(tmp_path, monkeypatch):
@@ -181,6 +192,41 @@ def test_a_kill_among_the_moves_is_made_good(tmp_path, monkeypatch, n_moved):
     assert len(moves) == n_moved
     check_run(tmp_path)
     assert result_in(tmp_path) == ("new", "new", "new")
+
+
+@pytest.mark.parametrize("n_moved", range(5))
+def test_labels_of_all_rows_go_with_the_result(tmp_path, monkeypatch, n_moved):
+    """Killed among the moves: the labels are those of the new result, and none of the old one's."""
+
+    def stage_with_labels(text, n_parts):
+        with staged(tmp_path) as stage:
+            for part in range(n_parts):
+                write_atomically(stage / "labels" / f"part-{part}", text.encode())
+            write_atomically(stage / "a.csv", text.encode())
+            finish(stage, text=text)
+
+    stage_with_labels("old", 3)
+    operations = []
+
+    def counted(operation):
+        def perform(*arguments):
+            if ".part" not in str(arguments[0]):
+                if len(operations) == n_moved:
+                    raise KeyboardInterrupt
+                operations.append(operation)
+            operation(*arguments)
+
+        return perform
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", counted(os.replace))
+        patch.setattr(run_folder.shutil, "rmtree", counted(shutil.rmtree))
+        with pytest.raises(KeyboardInterrupt):
+            stage_with_labels("new", 2)
+    check_run(tmp_path)
+    assert read_json(tmp_path / "run.json")["text"] == "new"
+    parts = {path.name: path.read_text() for path in (tmp_path / "labels").iterdir()}
+    assert parts == {"part-0": "new", "part-1": "new"}
 
 
 def complete_stage(folder, text):

@@ -203,7 +203,7 @@ def test_run_json_has_the_keys_of_0_1_0_and_sentences_for_people(result, folder)
     assert set(stored) == {
         *["version", "command", "settings", "seed", "encoder", "kind", "n_items", "n_labelled"],
         *["n_known", "n_novel", "n_novel_interval", "label_rate", "novel_share", "rehearsal"],
-        *["history", "timings", "versions", "source", "n_skipped", "warnings", "last_id"],
+        *["history", "timings", "versions", "source", "n_skipped", "n_rows", "warnings", "last_id"],
         *[
             "rerun",
             "roots",

@@ -12,6 +12,7 @@ from pyarrow import parquet
 from newfound import SemiSupervisedKMeans, scale
 from newfound.errors import InputError
 from newfound.labels import encode_labels
+from newfound.scale import writing
 from newfound.scale.rows import held_rows
 
 
@@ -167,5 +168,51 @@ def test_labels_are_not_written_over(tmp_path):
     (file,) = scale.write_labels(labels, tmp_path / "labels", names=np.array(["a", "b"]))
     table = parquet.read_table(file).to_pydict()
     assert table == {"row": [0, 1, 2, 3, 4], "label": [0, 1, 0, 1, 0], "category": [*"ababa"]}
-    with pytest.raises(InputError, match="holds parts already"):
+    with pytest.raises(InputError, match=says("labels is a folder that holds part-00000", "new")):
         scale.write_labels(labels, tmp_path / "labels")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "mine.txt").touch()
+    with pytest.raises(InputError, match=says("notes is a folder that holds mine.txt")):
+        scale.write_labels(labels, tmp_path / "notes")
+    with pytest.raises(InputError, match=says("part-00000.parquet is a file")):
+        scale.write_labels(labels, file)
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, lambda labels: da.from_array(labels, 5)])
+def test_labels_appear_when_all_are_written(tmp_path, monkeypatch, as_given):
+    monkeypatch.setattr(writing, "_PART_ROWS", 5)
+    folder, original = tmp_path / "labels", writing.write_part
+    folder.mkdir()  # an empty one is fine
+    left = tmp_path / ".labels.999999999.part"  # by a process that was killed
+    left.mkdir()
+    (left / "part-00000.parquet").touch()
+
+    def write(labels, start, path, names):
+        assert not list(folder.iterdir())
+        if start == 10 and not is_writable:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        original(labels, start, path, names)
+
+    monkeypatch.setattr(writing, "write_part", write)
+    labels, is_writable = as_given(np.arange(20)), False
+    with pytest.raises(OSError, match="No space left"):
+        scale.write_labels(labels, folder)
+    assert [path.name for path in tmp_path.rglob("*")] == ["labels"]
+    is_writable = True
+    assert len(scale.write_labels(labels, folder)) == 4
+    assert parquet.read_table(folder)["label"].to_pylist() == list(range(20))
+
+
+def test_workers_must_see_the_folder(tmp_path, monkeypatch):
+    """They would write to a folder of their own machine, and nobody would find the labels."""
+    original = writing.write_part
+
+    def elsewhere(labels, start, path, names):
+        original(labels, start, tmp_path / "another machine" / path.name, names)
+
+    monkeypatch.setattr(writing, "write_part", elsewhere)
+    with pytest.raises(
+        InputError, match=says("Workers do not see the folder", "all workers share")
+    ):
+        scale.write_labels(da.from_array(np.arange(20), 5), tmp_path / "labels")
+    assert not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """A real cluster of two processes on loopback: the same labels, also if a process is killed."""
 
+import functools
 import os
 import pickle
 import signal
@@ -10,12 +11,15 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from distributed import Status
 from pyarrow import parquet
 
 from newfound import SplitMergeMixture, scale
 from newfound.errors import InputError
+from newfound.scale import workers
 from newfound.scale.blocks import group_bounds
-from newfound.scale.workers import run_on_workers
+from newfound.scale.passes import read_group
+from newfound.scale.workers import active_client, run_on_workers
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +27,6 @@ def client():
     dask.config.set({"distributed.admin.system-monitor.disk": False})
     with scale.connect(workers=2) as client:
         yield client
-        client.cluster.close()
 
 
 def fit(rows, y=None):
@@ -46,6 +49,13 @@ def test_workers_give_the_same_labels_and_write_them(
     assert table["category"].iloc[0] == found.category_names_[in_memory.labels_[0]]
 
 
+def test_two_clusters_at_once(client):
+    with scale.connect(workers=1) as second:
+        assert second.submit(sum, [1, 2]).result() == 3
+        assert active_client() is second
+    assert active_client() is client
+
+
 def test_a_dask_array_is_read_on_the_workers(client, collection, in_memory):
     X, y = da.from_array(collection.X, (1000, 7)), da.from_array(collection.y, 900)
     expected = in_memory.labels_.copy()
@@ -65,6 +75,25 @@ def test_a_worker_is_killed_in_mid_pass(client, collection, in_memory, write_par
     found = fit(rows.with_progress(kill_one))
     assert len(killed) == 1
     np.testing.assert_array_equal(found.labels_.compute(), in_memory.labels_)
+
+
+def test_workers_without_memory_and_disk_are_not_waited_for(
+    client, collection, write_parts, monkeypatch
+):
+    """They are paused for ever, as with a full disk; then there is room, and they go on."""
+    monkeypatch.setattr(workers, "_SECONDS_BETWEEN_LOOKS", 0.5)
+
+    def limit(fraction, status, dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = fraction
+        dask_worker.status = status
+
+    rows = scale.from_parquet(write_parts(collection), label_column="label")
+    client.wait_for_workers(2)  # the one that was killed is started again
+    client.run(functools.partial(limit, 1e-6, Status.paused))
+    with pytest.raises(InputError, match=r"All workers are paused: .* the folder .* Make room"):
+        rows.run(read_group, step="Reading", classes=np.empty(0))
+    client.run(functools.partial(limit, 0.8, Status.running))
+    assert len(rows.classes) == 8
 
 
 def test_errors_of_workers_arrive_as_they_are(client, collection, write_parts):

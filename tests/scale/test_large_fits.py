@@ -89,6 +89,13 @@ def test_float16_is_read_as_float32(collection, write_parts):
     assert_same(SplitMergeMixture(**settings).fit(rows), from_array)
 
 
+def test_a_given_number_is_kept_among_all_rows(collection):
+    """One more than there are: two prototypes share the rows of a class, and become one."""
+    mixture = SplitMergeMixture(n_components=13, sizes="alike", random_state=0)
+    labels = mixture.fit(collection.X, collection.y).labels_
+    assert len(np.unique(labels)) == mixture.n_components_ == 13
+
+
 def test_k_means_settles_among_all_rows(collection):
     X, truth, y, _ = collection
     found = SemiSupervisedKMeans(12, random_state=0).fit(X, y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,6 @@ from newfound.cli.answers import (
     print_done,
     print_predictions,
     print_skipped,
-    print_trust,
     write_page,
     write_page_if_possible,
 )
@@ -26,14 +24,15 @@ from newfound.cli.options import (
     Commands,
     chosen_settings,
     clear_errors,
-    noted_warnings,
     with_settings,
 )
 from newfound.cli.progress import show_progress
+from newfound.cli.run_commands import export, report, review, trust, update
 from newfound.deep.settings import Settings
+from newfound.errors import InputError
 from newfound.files import check_new_file
 from newfound.mixture.counting.novel_size import parse_sizes
-from newfound.words import plural, things
+from newfound.words import plural
 from newfound.workflows.processes import is_first_process
 
 app = Commands(
@@ -225,7 +224,9 @@ def embed(
 def predict(
     run: options.Run,
     more: options.More,
-    out: Annotated[Path, typer.Option(help="The CSV table to write.")] = Path("predictions.csv"),
+    out: Annotated[
+        Path, typer.Option(help="The CSV table to write; a new folder for Parquet parts.")
+    ] = Path("predictions.csv"),
     min_confidence: options.MinConfidence = None,
     overwrite: options.Overwrite = False,
     scheduler: options.Scheduler = None,
@@ -239,8 +240,13 @@ def predict(
     from newfound.workflows.predict import predict
 
     if names_parts(more) or scheduler or workers:
-        parts, folder = Parts(str(more), None, scheduler, workers), out.with_suffix("")
+        parts = Parts(str(more), None, scheduler, workers)
+        folder = out.with_suffix("") if out.suffix == ".csv" else out
         with clear_errors(), show_progress() as progress:
+            if min_confidence is not None:
+                raise InputError(
+                    "Rows of Parquet parts get no confidence: leave --min-confidence out."
+                )
             n_rows = predict_parts(run, parts, folder, progress=progress)
         print(f"{plural(n_rows, 'row')} with their categories: {folder}")
         return
@@ -255,92 +261,8 @@ def predict(
     print_skipped(skipped, listed=skipped_file(out))
 
 
-@app.command()
-def update(
-    run: options.Run,
-    more: options.MoreOrNone = None,
-    labels: options.MoreLabels = None,
-    out: options.NextRun = None,
-    granularity: options.Granularity = None,
-    min_confidence: options.MinConfidence = None,
-) -> None:
-    """Obey the edits of a run (edits.csv), and add items or labels; categories keep their names."""
-    from newfound.report.changes import write_changes
-    from newfound.workflows.update import update
-
-    target = out or run
-    with clear_errors(), show_progress() as progress:
-        result, changes = update(
-            *(run, more, labels),
-            out=out,
-            granularity=granularity,
-            min_confidence=min_confidence,
-            progress=progress,
-        )
-        # A new result has removed the pages about the one before.
-        if not (target / "report.html").is_file():
-            write_page(result, target, progress)
-        if not (target / "changes.html").is_file():
-            write_changes(changes, target / "changes.html", result)
-    print_answer(result, target)
-    print(changes.in_words(things(result.collection.kind, 1)))
-    print(f"What changed: {target / 'changes.html'}.")
-
-
-@app.command()
-def trust(run: options.Run) -> None:
-    """Measure how far to believe a run: solid, shaky or don't, with the numbers behind it."""
-    from newfound.result.store import read_result
-    from newfound.workflows.trust import check_trust
-
-    with clear_errors(), show_progress() as progress:
-        found = check_trust(run, progress=progress)
-        result = read_result(run)
-        write_page(result, run, progress)
-    print_trust(found, result.names)
-    print(f"Report: {run / 'report.html'}. Numbers: {run / 'trust.json'}.")
-
-
-@app.command()
-def review(run: options.Run, browser: options.Browser = True, port: options.Port = 0) -> None:
-    """Decide on the categories of a run, on a page in your browser; update obeys it."""
-    from newfound.review.server import review
-
-    with clear_errors():
-        review(run, port=port, open_browser=browser)
-
-
-@app.command()
-def report(run: options.Run) -> None:
-    """Write the report of a run again."""
-    from newfound.result.store import read_result
-
-    with clear_errors(), show_progress() as progress:
-        write_page(read_result(run), run, progress)
-    print(f"Report: {run / 'report.html'}")
-
-
-@app.command()
-def export(
-    run: options.Run,
-    to: Annotated[str, typer.Option(help="csv, parquet, folders, fiftyone, label-studio or coco.")],
-    out: Annotated[
-        Path,
-        typer.Option(
-            help="What to write: a file for csv, parquet and coco, a folder for the others, either "
-            "for label-studio."
-        ),
-    ],
-    link: options.Link = False,
-) -> None:
-    """Write the result of a run in the format of another tool."""
-    from newfound.result.export import export
-    from newfound.result.store import read_result
-
-    with clear_errors(), show_progress() as progress, noted_warnings():
-        step = functools.partial(progress, "Writing pictures")
-        written = export(read_result(run), to, out, link=link, progress=step)
-    print(f"Written: {written}")
+for command in (update, trust, review, report, export):
+    app.command()(command)
 
 
 @app.command()

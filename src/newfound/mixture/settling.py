@@ -131,7 +131,7 @@ def settle(
     sums : RowSums
         Sums over the rows that are nearest to them.
     """
-    prototypes = prototypes.astype(np.float64)
+    start = prototypes = prototypes.astype(np.float64)
     for number in range(1, MAX_PASSES + 1):
         step = f"Settling categories (pass {number})"
         found = _sum(rows, space, prototypes, offsets, bool(offsets.any()), step)
@@ -140,7 +140,12 @@ def settle(
         prototypes = moved
         if squared <= TOLERANCE * found.squared[0] / max(1.0, found.n_free.sum()):
             break
-    return prototypes, _sum(rows, space, prototypes, offsets, False, "Adding up categories")
+    sums = _sum(rows, space, prototypes, offsets, False, "Adding up categories")
+    lost = sums.counts == 0
+    if lost.any():  # two that shared the same rows have become one: K is kept
+        prototypes[lost] = start[lost]
+        sums = _sum(rows, space, prototypes, offsets, False, "Adding up categories again")
+    return prototypes, sums
 
 
 def _sum(

@@ -185,6 +185,8 @@ class RunRecord:
         Seed of all random numbers.
     n_items, n_labelled, n_skipped : int
         Number of items, of labelled items, and of files that could not be used.
+    n_rows : int or None
+        Number of rows of which the items are a sample; None if they are all.
     n_known, n_novel : int
         K^l and K^n: categories with labels and without.
     n_novel_interval : tuple of float or None
@@ -232,6 +234,7 @@ class RunRecord:
     settings: Request = Request()
     seed: int | None = None
     n_skipped: int = 0
+    n_rows: int | None = None
     n_novel_interval: tuple[float, float] | None = None
     label_rate: float | None = None
     novel_share: float | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,8 @@ STARTED = "started.json"
 RUN = "run.json"
 #: What `newfound trust` measured; like a page, it is about one result.
 TRUST = "trust.json"
+#: Of many rows: the categories of all, a folder that is moved as one; and what passes have brought.
+LABELS, PASSES = "labels", "passes"
 #: Major and minor versions of newfound whose run folders this version reads.
 _READABLE_VERSIONS = ("0.1", "0.2")
 #: Commands with an option to overwrite.
@@ -30,7 +33,7 @@ _CAN_OVERWRITE = ("discover", "train")
 #: What `staged` does not replace: checkpoints, pages about an earlier result, and which edits it
 #: has obeyed.
 _PAGES = ("report.html", "changes.html", TRUST)
-_NOT_OF_THE_RESULT = ("train", "changes.json", "decisions.json", *_PAGES)
+_NOT_OF_THE_RESULT = ("train", PASSES, "changes.json", "decisions.json", *_PAGES)
 _STAGE = ".next"
 #: How often, and how many seconds apart, a reader looks whether another process is done moving.
 _LOOKS, _PAUSE = 200, 0.05
@@ -78,6 +81,9 @@ def finish_staged(folder: Path) -> None:
         return
     for name in _PAGES:
         (folder / name).unlink(missing_ok=True)
+    if (stage / LABELS).is_dir():
+        _remove(folder / LABELS)
+        os.replace(stage / LABELS, folder / LABELS)
     files = [path for path in sorted(stage.rglob("*")) if path.is_file() and path != stage / RUN]
     for path in (*files, stage / RUN):
         target = folder / path.relative_to(stage)
@@ -157,15 +163,16 @@ def _generation(folder: Path) -> tuple[int, ...]:
     return is_moving, status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _remove(folder: Path) -> None:
-    """Remove a folder that this module made, with everything in it."""
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir():
-            path.rmdir()
-        else:
-            path.unlink()
-    if folder.exists():
-        folder.rmdir()
+def _inode(path: Path) -> int | None:
+    return path.stat().st_ino if path.exists() else None
+
+
+def _remove(path: Path) -> None:
+    """Remove a file of a run, or a folder with everything in it, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 # --------------------------------------------------------------------------------- runs in folders
@@ -212,8 +219,11 @@ def open_run(folder: Path, *, command: str, data: str, overwrite: bool = False) 
             check_same(folder, command=command, data=data)
         redo = overwrite and _clear_for_redo(folder, command, data)
         record_start(folder, command=command, data=data, redo=redo)
+        before = _inode(folder / LABELS)
         yield folder
         if redo:
+            if before == _inode(folder / LABELS):  # of the run that is replaced
+                _remove(folder / LABELS)
             record_start(folder, command=command, data=data)
 
 
@@ -265,11 +275,7 @@ def _clear_for_redo(folder: Path, command: str, data: str) -> bool:
     if same and (before.get("redo") or not is_finished(folder)):
         return bool(before.get("redo"))  # interrupted: what there is belongs to this run
     for name in _NOT_OF_THE_RESULT:
-        path = folder / name
-        if path.is_dir():
-            _remove(path)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(folder / name)
     return True
 
 

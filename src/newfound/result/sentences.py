@@ -64,7 +64,7 @@ def _features_sentence(record: RunRecord) -> str:
 
 def _number_sentence(record: RunRecord) -> str:
     known, novel = _categories(record.n_known, "known"), _categories(record.n_novel, "new")
-    where = f"in {record.n_items:,} {_ITEMS[record.kind]}"
+    where = f"in {record.n_rows or record.n_items:,} {_ITEMS[record.kind]}"
     if record.is_k_given:
         n = record.n_known + record.n_novel
         return f"{_categories(n)} {where}, as requested: {known} and {novel}."

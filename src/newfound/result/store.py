@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,7 @@ from newfound.result.record import RunRecord
 from newfound.result.result import SEPARATOR, Result
 from newfound.result.roots import KEY as ROOTS
 from newfound.result.roots import check_roots, roots_of
-from newfound.result.run_folder import RUN, check_run, read_settled, staged
+from newfound.result.run_folder import LABELS, RUN, check_run, read_settled, staged
 
 #: Columns of ``categories.parquet`` with the evidence as numbers; 0.1.0 kept sentences only.
 _EVIDENCE = ("split_gap", "split_log_ratio", "merge_gap", "merge_log_ratio")
@@ -53,7 +54,9 @@ _PARTNER = "merge_partner"
 METADATA = "metadata.parquet"
 
 
-def write_result(result: Result, folder: Path, **json_files: Any) -> None:
+def write_result(
+    result: Result, folder: Path, *, labels: Path | None = None, **json_files: Any
+) -> None:
     """Write a result to a run folder, all of it or nothing.
 
     The files are ``assignments.csv`` and ``.parquet``, ``categories.csv`` and ``.parquet``,
@@ -67,6 +70,9 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
         What to write.
     folder : Path
         The run folder; it is created if needed. Files of an earlier result are replaced.
+    labels : Path, optional
+        A folder with the categories of all rows, if the result shows a sample of them. It is moved
+        to ``labels`` in the run folder, together with the result.
     **json_files
         Further JSON files, such as ``changes``: name without the ending → plain values.
     """
@@ -97,6 +103,8 @@ def write_result(result: Result, folder: Path, **json_files: Any) -> None:
         roots = {ROOTS: roots_of(collection)}
         run = json_bytes({**result.record.as_json(), **sentences, **roots, KEY: DIGESTS})
         write_digests(stage, run=run)
+        if labels is not None:
+            os.replace(labels, stage / LABELS)
         write_atomically(stage / RUN, run)
     # Edits go to the folder that the result is in. The class is frozen for everybody else.
     object.__setattr__(result, "folder", Path(folder))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +16,8 @@ from newfound.scale.passes import Call, run_group
 
 #: Seconds to wait for a scheduler.
 _SECONDS_TO_CONNECT = 10
+#: Seconds without any progress after which we look what workers do.
+_SECONDS_BETWEEN_LOOKS = 30
 
 
 class Sources(Protocol):
@@ -53,7 +57,11 @@ def connect(scheduler: str | None = None, workers: int | None = None) -> Any:
     distributed = require("distributed", "scale")
     if scheduler is None:
         return distributed.Client(
-            n_workers=workers or 1, threads_per_worker=1, dashboard_address=None
+            n_workers=workers or 1,
+            threads_per_worker=1,
+            # without an address, its page takes the port 8787, which only one cluster can have
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,  # errors of workers are raised here
         )
     try:
         return distributed.Client(scheduler, timeout=_SECONDS_TO_CONNECT)
@@ -82,7 +90,7 @@ def run_on_workers(
     distributed = require("distributed", "scale")
     futures = client.compute(_tasks(rows, call))
     try:
-        for n_done, future in enumerate(distributed.as_completed(futures), start=1):
+        for n_done, future in enumerate(as_completed(client, futures), start=1):
             if future.status == "error":
                 raise future.exception()
             progress(n_done, len(futures))
@@ -95,6 +103,45 @@ def run_on_workers(
     except BaseException:  # an interrupt too: workers stop what nobody waits for
         client.cancel(futures)
         raise
+
+
+def as_completed(client: Any, futures: Sequence[Any]) -> Iterator[Any]:
+    """Futures in the order in which they are done.
+
+    Dask pauses a worker whose memory is full. If the disk is full as well to which it would move
+    data, it waits for ever, and so would we.
+
+    Raises
+    ------
+    InputError
+        If all workers wait for memory.
+    """
+    distributed = require("distributed", "scale")
+    left, before = set(futures), None
+    while left:
+        try:
+            for future in distributed.as_completed(left, timeout=_SECONDS_BETWEEN_LOOKS):
+                left.discard(future)
+                before = None
+                yield future
+        except distributed.TimeoutError:  # not that of Python before 3.11
+            workers = client.scheduler_info(n_workers=-1)["workers"].values()
+            now = [_activity(worker) for worker in workers]
+            if now and now == before and all(is_paused for is_paused, *_ in now):
+                folder = next(iter(workers))["local_directory"]
+                raise InputError(
+                    "All workers are paused: their memory is full, and they cannot move data to "
+                    f"their disk (one has the folder {folder}). Make room there, or give workers "
+                    "more memory, and run the same again; with `resume`, nothing is lost."
+                ) from None
+            before = now
+
+
+def _activity(worker: Any) -> tuple[bool, int]:
+    """Whether a worker is paused with nothing to finish, and how many bytes are on its disk."""
+    metrics = worker["metrics"]
+    is_paused = worker["status"] == "paused" and not metrics["task_counts"].get("executing")
+    return is_paused, metrics["spilled_bytes"]["disk"]
 
 
 def _tasks(rows: Sources, call: Call) -> list[Any]:

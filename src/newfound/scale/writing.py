@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from newfound.errors import InputError, require
-from newfound.files import whole_file
+from newfound.files import whole_folder
 from newfound.progress import StepProgress, no_progress
 from newfound.scale.arrays import is_dask
-from newfound.scale.workers import active_client
+from newfound.scale.workers import active_client, as_completed
 
 #: Rows of a part of a vector that is in memory.
 _PART_ROWS = 2**20
@@ -35,8 +36,9 @@ def write_labels(
     labels : ndarray or Dask array of int, shape (n,)
         ``labels_`` of an estimator, or what `predict` returned.
     folder : path
-        Where the files ``part-00000.parquet`` … go. They have the columns ``row``, the number of
-        the row, ``label``, and ``category``, its name, if there are names.
+        A new folder for the files ``part-00000.parquet`` …; it appears when all are written. They
+        have the columns ``row``, the number of the row, ``label``, and ``category``, its name, if
+        there are names.
     names : ndarray of shape (K,), optional
         ``category_names_`` of the estimator.
     progress : callable, optional
@@ -46,21 +48,37 @@ def write_labels(
     -------
     list of Path
         The files.
+
+    Raises
+    ------
+    InputError
+        If the folder is not empty, or workers do not see it.
+    OSError
+        If the disk is full, or the folder cannot be written to. Nothing is left there.
     """
     folder = Path(folder).absolute()
-    if folder.is_dir() and any(folder.glob("part-*.parquet")):
-        raise InputError(f"{folder} holds parts already. Remove them, or give another folder.")
-    folder.mkdir(parents=True, exist_ok=True)
     texts = None if names is None else np.array([str(name) for name in names])
-    if is_dask(labels):
-        return _write_chunks(labels, folder, texts, progress)
+    write = _write_chunks if is_dask(labels) else _write_slices
+    with whole_folder(folder) as temporary:
+        try:
+            n_parts = write(labels, temporary, texts, progress)
+        except FileNotFoundError as error:
+            raise InputError(
+                f"Workers do not see the folder of {folder} ({error}). Give one on a file system "
+                "that all workers share, under the same path."
+            ) from error
+    return [_path(folder, index) for index in range(n_parts)]
+
+
+def _write_slices(
+    labels: npt.NDArray[Any], folder: Path, names: npt.NDArray[Any] | None, progress: StepProgress
+) -> int:
+    """Write a vector that is in memory; returns the number of parts."""
     starts = range(0, len(labels), _PART_ROWS)
-    paths = []
     for index, start in enumerate(starts):
-        paths.append(_path(folder, index))
-        write_part(labels[start : start + _PART_ROWS], start, paths[-1], texts)
-        progress(len(paths), len(starts))
-    return paths
+        write_part(labels[start : start + _PART_ROWS], start, _path(folder, index), names)
+        progress(index + 1, len(starts))
+    return len(starts)
 
 
 def _path(folder: Path, index: int) -> Path:
@@ -69,27 +87,25 @@ def _path(folder: Path, index: int) -> Path:
 
 def _write_chunks(
     labels: Any, folder: Path, names: npt.NDArray[Any] | None, progress: StepProgress
-) -> list[Path]:
-    """Write the chunks of a Dask array where they are computed."""
+) -> int:
+    """Write the chunks of a Dask array where they are computed; returns their number."""
     delayed = require("dask", "scale").delayed
     starts = np.cumsum([0, *labels.chunks[0]])
-    paths = [_path(folder, index) for index in range(len(starts) - 1)]
-    chunks = labels.to_delayed().ravel()
     tasks = [
-        delayed(write_part, pure=False)(chunk, int(start), path, names)
-        for chunk, start, path in zip(chunks, starts, paths, strict=False)
+        delayed(write_part, pure=False)(chunk, int(starts[index]), _path(folder, index), names)
+        for index, chunk in enumerate(labels.to_delayed().ravel())
     ]
     client = active_client()
     if client is None:
         for done, task in enumerate(tasks, start=1):
             task.compute(scheduler="synchronous")
             progress(done, len(tasks))
-        return paths
+        return len(tasks)
     futures = client.compute(tasks)
-    for done, future in enumerate(require("distributed", "scale").as_completed(futures), start=1):
+    for done, future in enumerate(as_completed(client, futures), start=1):
         future.result()
         progress(done, len(tasks))
-    return paths
+    return len(tasks)
 
 
 def write_part(
@@ -104,5 +120,7 @@ def write_part(
     if names is not None:
         codes = arrow.array(columns["label"])
         columns["category"] = arrow.DictionaryArray.from_arrays(codes, arrow.array(names.tolist()))
-    with whole_file(path) as file:
+    with path.open("wb") as file:  # an error of the folder is one of the call, see `write_labels`
         require("pyarrow.parquet", "scale").write_table(arrow.table(columns), file)
+        file.flush()
+        os.fsync(file.fileno())

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from newfound.data.collection import Collection, check_discoverable
-from newfound.deep.pace import duration
 from newfound.errors import InputError, require
-from newfound.mixture.counting.novel_size import Sizes, parse_sizes, sizes_as_text
-from newfound.progress import NOTE, Progress, no_progress
+from newfound.mixture.counting.novel_size import Sizes, parse_sizes
+from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
 from newfound.result.run_folder import open_run
-from newfound.result.store import write_result
 from newfound.workflows.encoding import encode_items, with_absolute_path
-from newfound.workflows.finished import NOT_REHEARSED, NOT_TRAINED, awaits, finished_result
-from newfound.workflows.fitting import (
-    Fitted,
-    can_check,
-    check_on_hidden_classes,
-    facts_of,
-    fit_mixture,
-    seconds_of_check,
-)
+from newfound.workflows.finished import NOT_TRAINED, awaits, finished_result
+from newfound.workflows.fitting import Fitted, facts_of, fit_mixture
 from newfound.workflows.job import Job
 from newfound.workflows.parts import Parts, discover_parts, names_parts, small_collection
-from newfound.workflows.rerun import command_line, train_command
+from newfound.workflows.rehearsed import rehearsed_result
+from newfound.workflows.rerun import discover_command, train_command
 from newfound.workflows.source import (
     Source,
     check_number,
@@ -155,7 +146,7 @@ def discover(
             collection = small_collection(parts)
             if collection is None:
                 return discover_parts(parts, out, job)
-        source = collection
+        return _discover_on_frozen_features(collection, None, out, encoder, job, parts)
     if train:
         return _discover_by_training(source, labels, out, (settings, encoder, quick), job)
     return _discover_on_frozen_features(source, labels, out, encoder, job)
@@ -167,8 +158,9 @@ def _discover_on_frozen_features(
     out: Path | str | None,
     encoder: str,
     job: Job,
+    parts: Parts | None = None,
 ) -> Result:
-    """Encode the items once, and fit the mixture to the features."""
+    """Encode the items once, and fit the mixture; the collection may have been read from parts."""
     collection = read_for(job, source, labels)
     check_discoverable(collection)
     check_number(collection, job.n_categories)
@@ -187,36 +179,15 @@ def _discover_on_frozen_features(
         items = encode_items(collection, encoder, folder and folder / "cache", job)
         mixture = fit_mixture(items, job)
         name = items.encoder["name"] if items.collection.kind == "pictures" else None
-        line = _command_line(source, job=job, labels=labels, out=out, encoder=name)
+        named, more = (source, {}) if parts is None else (parts.source, parts.options)
+        line = discover_command(named, job=job, labels=labels, out=out, encoder=name, **more)
 
         def result_of(fitted: Fitted) -> Result:
             facts = facts_of(job, fitted, items, request, ("discover", line))
             known = items.collection, items.features, fitted.mixture, facts
             return result_from(*known, encoder=items.encoder)
 
-        if can_check(mixture, items.features, job):
-            _show(result_of(Fitted(mixture, None)), folder, job)
-        y = items.collection.y
-        result = result_of(check_on_hidden_classes(mixture, items.features, y, job))
-        if folder is not None:
-            write_result(result, folder)
-    return result
-
-
-def _show(result: Result, folder: Path | None, job: Job) -> None:
-    """Write and report the result before the rehearsal, which takes long."""
-    where = "" if folder is None else f" It is in {folder}: Ctrl-C keeps it as it is."
-    if folder is not None:
-        record = result.record
-        record = replace(record, warnings=(*record.warnings, NOT_REHEARSED))
-        write_result(replace(result, record=record), folder)
-    seconds = seconds_of_check(result.features, result.collection.y, job)
-    job.progress(
-        f"{NOTE}{result.answer}{where} Now known categories are hidden to see how far this can be "
-        f"trusted, for about {duration(seconds)}.",
-        0,
-        0,
-    )
+        return rehearsed_result(result_of, mixture, items, job, folder)
 
 
 def _discover_by_training(
@@ -247,7 +218,7 @@ def _discover_by_training(
             return stored
     if settings is None:
         words = ["--train", *(["--quick"] if quick else [])]
-        line = _command_line(source, *words, job=job, labels=labels, out=out, encoder=network)
+        line = discover_command(source, *words, job=job, labels=labels, out=out, encoder=network)
     else:
         # `newfound discover` has no options for these settings, so the command recorded is the
         # equivalent `newfound train`.
@@ -268,18 +239,3 @@ def _run_folder(out: Path | str | None, collection: Collection, job: Job) -> Ite
     assert job.data is not None  # `read_for` has set it
     with open_run(Path(out), command="discover", data=job.data, overwrite=job.overwrite) as folder:
         yield folder
-
-
-def _command_line(source: Source, *words: str, job: Job, **options: Any) -> str | None:
-    """The command that repeats the run, with the encoder that "auto" chose."""
-    return command_line(
-        "discover",
-        source,
-        *words,
-        *([] if job.rehearse else ["--no-rehearse"]),
-        **options,
-        n_categories=job.n_categories,
-        sizes=None if job.sizes == "unknown" else sizes_as_text(job.sizes),
-        min_confidence=job.min_confidence,
-        seed=job.seed,
-    )

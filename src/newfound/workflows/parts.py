@@ -13,6 +13,7 @@ import glob
 import hashlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from newfound.arrays import Floats, Ints
 from newfound.data.collection import Collection
 from newfound.data.tables import as_objects
 from newfound.errors import InputError, require
-from newfound.files import disk_errors, is_litter
+from newfound.files import check_new_folder, disk_errors, is_litter
 from newfound.mixture.counting.drawing import sample_rows
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.sampling import RowSample, rows_and_sample, sample_size
@@ -31,15 +32,16 @@ from newfound.progress import Progress, no_progress
 from newfound.result.build import result_from
 from newfound.result.record import Request
 from newfound.result.result import Result
-from newfound.result.run_folder import open_run
-from newfound.result.store import read_result, write_result
+from newfound.result.run_folder import LABELS, PASSES, open_run
+from newfound.result.store import read_result
 from newfound.scale import connect, from_parquet, write_labels
 from newfound.scale.rows import Rows
 from newfound.workflows.encoding import EncodedItems
-from newfound.workflows.finished import finished_result
-from newfound.workflows.fitting import check_on_hidden_classes, facts_of, reporting_passes
+from newfound.workflows.finished import NOT_REHEARSED, awaits, finished_result
+from newfound.workflows.fitting import Fitted, facts_of, reporting_passes
 from newfound.workflows.job import Job
-from newfound.workflows.rerun import command_line
+from newfound.workflows.rehearsed import rehearsed_result
+from newfound.workflows.rerun import discover_command
 from newfound.workflows.source import check_number
 
 #: Rows that the tables and the report of a run show.
@@ -54,6 +56,11 @@ class Parts(NamedTuple):
     label_column: str | None = None
     scheduler: str | None = None  # address of a Dask scheduler
     workers: int | None = None  # or a number of processes on this machine
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the command line calls all but the source."""
+        return {name: value for name, value in self._asdict().items() if name != "source"}
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[None]:
@@ -113,7 +120,7 @@ def discover_parts(parts: Parts, out: Path | str | None, job: Job) -> Result:
     require("pyarrow", "report")
     folder = Path(out)
     rows = from_parquet(
-        parts.source, label_column=parts.label_column, resume=folder / "passes"
+        parts.source, label_column=parts.label_column, resume=folder / PASSES
     ).with_progress(job.progress)
     job.data = job.content = hashlib.sha256(rows.fingerprint.encode()).hexdigest()
     request = Request(
@@ -131,7 +138,7 @@ def discover_parts(parts: Parts, out: Path | str | None, job: Job) -> Result:
 
 def _finished(folder: Path, request: Request, job: Job) -> Result | None:
     """The result of the same request, if the run folder has it."""
-    if job.overwrite or not (folder / "labels").is_dir():
+    if job.overwrite or not (folder / LABELS).is_dir():
         return None
     try:
         collection = read_result(folder).collection
@@ -147,11 +154,12 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
     )
     with reporting_passes(mixture, job), job.timed("fit"), job.collecting_warnings():
         mixture.fit(rows)
-    with job.timed("label"), disk_errors(folder):
-        shutil.rmtree(folder / "labels", ignore_errors=True)
-        step = functools.partial(job.progress, "Writing labels")
-        names = np.array([str(name) for name in mixture.category_names_], dtype=object)
-        write_labels(mixture.labels_, folder / "labels", names=names, progress=step)
+    labels = None
+    is_written = (folder / LABELS).is_dir() and awaits(folder, NOT_REHEARSED)
+    if job.overwrite or not is_written:
+        labels = folder / PASSES / LABELS  # joins the run together with the result
+        with job.timed("label"), disk_errors(folder):
+            _write_labels(mixture, labels, job)
     # the same passes as in the fit: the journal has their results
     state = check_random_state(int(job.seed))
     n_categories = job.n_categories or 0
@@ -161,14 +169,27 @@ def _discover(rows: Rows, parts: Parts, folder: Path, request: Request, job: Job
     job.warnings.append(
         "The tables, the report and the confidences are those of a sample of "
         f"{len(shown.labels_):,} of {len(rows):,} rows. The categories of all rows are in "
-        f"{folder / 'labels'}."
+        f"{folder / LABELS}."
     )
-    fitted = check_on_hidden_classes(shown, items.features, items.collection.y, job)
-    facts = facts_of(job, fitted, items, request, ("discover", _command_line(parts, folder, job)))
-    result = result_from(items.collection, items.features, shown, facts, encoder=_ENCODER)
-    write_result(result, folder)
-    shutil.rmtree(folder / "passes", ignore_errors=True)
+    line = discover_command(parts.source, job=job, out=folder, **parts.options)
+
+    def result_of(fitted: Fitted) -> Result:
+        facts = facts_of(job, fitted, items, request, ("discover", line))
+        known = items.collection, items.features, fitted.mixture, facts
+        result = result_from(*known, encoder=_ENCODER)
+        return replace(result, record=replace(result.record, n_rows=len(rows)))
+
+    result = rehearsed_result(result_of, shown, items, job, folder, labels)
+    shutil.rmtree(folder / PASSES, ignore_errors=True)
     return result
+
+
+def _write_labels(mixture: SplitMergeMixture, folder: Path, job: Job) -> None:
+    """Write the categories of all rows, in the place of what an interrupted run has left."""
+    shutil.rmtree(folder, ignore_errors=True)
+    step = functools.partial(job.progress, "Writing labels")
+    names = np.array([str(name) for name in mixture.category_names_], dtype=object)
+    write_labels(mixture.labels_, folder, names=names, progress=step)
 
 
 def _items_shown(
@@ -194,21 +215,6 @@ def _collection(rows: Rows, X: Floats, codes: Ints, positions: Ints, parts: Part
     return Collection(ids, y, features=X, root=Path(parts.source).absolute())
 
 
-def _command_line(parts: Parts, folder: Path, job: Job) -> str | None:
-    return command_line(
-        "discover",
-        parts.source,
-        *([] if job.rehearse else ["--no-rehearse"]),
-        label_column=parts.label_column,
-        scheduler=parts.scheduler,
-        workers=parts.workers,
-        out=folder,
-        n_categories=job.n_categories,
-        min_confidence=job.min_confidence,
-        seed=job.seed,
-    )
-
-
 def predict_parts(
     run: Path | str, parts: Parts, out: Path | str, *, progress: Progress | None = None
 ) -> int:
@@ -221,7 +227,7 @@ def predict_parts(
     parts : Parts
         More rows, with the same features.
     out : path
-        Folder for the Parquet parts to write, see `write_labels`.
+        A new folder for the Parquet parts, see `write_labels`.
     progress : callable, optional
         As for `discover`.
 
@@ -231,6 +237,7 @@ def predict_parts(
         Number of rows.
     """
     progress = progress or no_progress
+    check_new_folder(Path(out))  # before the work, not after it
     result = read_result(Path(run))
     if result.mixture is None:
         raise InputError(f"{run} has no model. Restore its folder 'model', or run discover again.")
@@ -239,6 +246,6 @@ def predict_parts(
         labels: Any = result.mixture.predict(rows)
         names = np.array(result.names, dtype=object)
         step = functools.partial(progress, "Writing labels")
-        with disk_errors(Path(out)):
+        with disk_errors(Path(out), resumes=False):
             write_labels(labels, out, names=names, progress=step)
     return len(rows)

@@ -8,6 +8,8 @@ from typing import Any
 
 from newfound.data.collection import Collection
 from newfound.deep.settings import Settings
+from newfound.mixture.counting.novel_size import sizes_as_text
+from newfound.workflows.job import Job
 from newfound.workflows.source import Source
 
 
@@ -36,6 +38,21 @@ def command_line(command: str, source: Source, *arguments: Any, **options: Any) 
     for name, value in options.items():
         words += [] if value is None else [_option(name), str(value)]
     return shlex.join(words)
+
+
+def discover_command(source: Source, *words: str, job: Job, **options: Any) -> str | None:
+    """The ``newfound discover`` command that repeats a job, with further words and options."""
+    return command_line(
+        "discover",
+        source,
+        *words,
+        *([] if job.rehearse else ["--no-rehearse"]),
+        **options,
+        n_categories=job.n_categories,
+        sizes=None if job.sizes == "unknown" else sizes_as_text(job.sizes),
+        min_confidence=job.min_confidence,
+        seed=job.seed,
+    )
 
 
 def settings_as_options(settings: Settings) -> list[str]:

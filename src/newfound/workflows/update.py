@@ -23,7 +23,7 @@ from newfound.result.digests import CheckedFiles
 from newfound.result.edits.log import EDITS, add_edit
 from newfound.result.lineage import Changes, Partition, compare, keep_ids
 from newfound.result.result import Result
-from newfound.result.run_folder import RUN, is_finished, open_run, reopen_run, start_of
+from newfound.result.run_folder import LABELS, RUN, is_finished, open_run, reopen_run, start_of
 from newfound.result.store import read_result, write_result
 from newfound.workflows.edit_plan import EditPlan
 from newfound.workflows.encoding import EncodedItems, encode_like
@@ -103,6 +103,11 @@ def update(
             locks.enter_context(reopen_run(run))
         old = read_result(run)
         job = _job_like(old, min_confidence, progress)
+        if (run / LABELS).is_dir():
+            job.warnings.append(
+                f"This updates the sample. {run / LABELS} holds the categories of all rows before "
+                f"it; `newfound predict {target} PARTS` writes those after it."
+            )
         asked = {"labels": labels, "out": out, "granularity": granularity}
         line = _command_line(run, more, **asked, min_confidence=job.min_confidence)
         if granularity is not None and more is not None:
@@ -130,7 +135,7 @@ def update(
         _copy_network(old, run, target)
         for edit in plan.level:
             add_edit(target, replace(edit, id=""))
-        more_files = {"decisions": obeyed, "started": start_of("update", data)}
+        more_files: dict[str, Any] = {"decisions": obeyed, "started": start_of("update", data)}
         write_result(result, target, changes=changes.as_dict(), **more_files)
     return result, changes
 
