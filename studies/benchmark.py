@@ -2,7 +2,9 @@
 
     python studies/benchmark.py tune cub --workers 9 --minutes 8 -- OPTIONS
     python studies/benchmark.py run cub --workers 12 --seeds 0 1 2 --minutes 20 -- OPTIONS
+    python studies/benchmark.py try cub --variants base warmup_epochs=0 -- OPTIONS
 
+`try` judges other settings of GPC on hidden known classes, like a trial of `tune`, with any seed.
 Each piece of work is a command `newfound bench tune` or `newfound bench run` with these OPTIONS
 (--root, --work, --results, --epochs, --n-stored-views, --model, --weights, --tuned, --commit), and
 writes the same record as if it were typed. What is finished is skipped, so a run that was cut off
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import queue
 import sys
 import time
@@ -25,7 +28,7 @@ import torch.multiprocessing as mp
 from newfound.bench.datasets import load_dataset
 from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings
-from newfound.bench.run import rows_of
+from newfound.bench.run import Place, rows_of
 from newfound.bench.splits import make_split
 from newfound.deep.engine import start_engine
 from newfound.deep.images.view_pairs import Shelf, StoredViews, shared_views
@@ -66,12 +69,44 @@ def work(shelf: Shelf, waiting: mp.Queue, done: mp.Queue) -> None:
                 done.put(run_one(app, command))
 
 
+def run_variant(command: list[str]) -> None:
+    """Train with settings that are named in one word, and judge by hidden known classes."""
+    from newfound.bench import commands
+
+    _, variant, dataset, seed, *options = command
+    values = {} if variant == "base" else dict(part.split("=") for part in variant.split(","))
+    changes = {name: _value(text) for name, text in values.items()}
+    parser = argparse.ArgumentParser()
+    for name in ("root", "work", "results"):
+        parser.add_argument(f"--{name}", type=Path)
+    for name in ("model", "weights"):
+        parser.add_argument(f"--{name}")
+    for name in ("n-stored-views", "epochs"):
+        parser.add_argument(f"--{name}", type=int)
+    parser.add_argument("--learning-rate", type=float, default=0.1)
+    given = vars(parser.parse_known_args(options)[0])
+    places = [given.pop(name) for name in ("root", "work", "results")]
+    changes = {**given, **changes, "seed": int(seed)}
+    one = commands._make_run("gpc", dataset, changes, {"hidden": True, "k": "brent"})
+    commands._run(one, Place(*places, True, False, None))
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def run_one(app, command: list[str]) -> str:
     """What a command said, in one line. One that fails must not end the others."""
     started, said = time.time(), io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            app(command, standalone_mode=False)
+            if command[0] == "try":
+                run_variant(command)
+            else:
+                app(command, standalone_mode=False)
         outcome = [line for line in said.getvalue().splitlines() if line.startswith("  ")]
     except BaseException as error:
         outcome = [f"FAILED {error!r}", said.getvalue()[-800:]]
@@ -104,6 +139,11 @@ def run_all(shelf: Shelf, commands: list[list[list[str]]], n_workers: int, until
 
 def commands_of(given: argparse.Namespace, seed: int) -> list[list[list[str]]]:
     """The commands of a phase for one seed: a list for each training and what depends on it."""
+    if given.phase == "try":
+        return [
+            [["try", variant, given.dataset, str(seed), *given.options]]
+            for variant in given.variants
+        ]
     methods = given.methods or METHODS
     commands = []
     for k in given.k if given.phase == "run" else [""]:
@@ -127,13 +167,14 @@ def commands_of(given: argparse.Namespace, seed: int) -> list[list[list[str]]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("phase", choices=["tune", "run"])
+    parser.add_argument("phase", choices=["tune", "run", "try"])
     parser.add_argument("dataset")
     parser.add_argument("--methods", nargs="*", help="ids; by default all that train")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--k", nargs="*", default=["known", "brent", "count"])
     parser.add_argument("--without", nargs="*", default=[], help="D25 and so on: GPC without it")
+    parser.add_argument("--variants", nargs="*", default=["base"], help="such as a=1,b=2")
     parser.add_argument("--minutes", type=float, default=600.0)
     own, options = sys.argv[1:], []
     if "--" in own:
@@ -150,7 +191,7 @@ def main() -> None:
     given.options = [*options[at : at + 2], *options[:at], *options[at + 2 :]]
     place.weights = str(place.weights)
     until = time.time() + 60 * given.minutes
-    for seed in given.seeds if given.phase == "run" else [0]:
+    for seed in given.seeds if given.phase != "tune" else [0]:
         if time.time() < until:
             started = time.time()
             shelf = fill_shelf(given.dataset, seed, place)

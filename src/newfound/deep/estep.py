@@ -195,6 +195,11 @@ class EStep:
         sizes = self.sizes_to_heed(state) if self._method.sizes_in_training else None
         n_novel_rows = self._n_novel_rows(state)
         clusters = heed_sizes(clusters, self.labels, sizes, n_novel_rows, z.device)
+        if settings.known_rows == "all":
+            means = clusters.prototypes.copy()
+            for k in range(clusters.n_known):
+                means[k] = clusters.V[clusters.labels == k].mean(axis=0)
+            clusters = replace(clusters, prototypes=means)
         temperature = self._settings.losses.prototype_temperature
         prototypes = prototypes_from(z, codes, clusters, reduced, settings, temperature)
         return FoundComponents(

@@ -54,6 +54,7 @@ class Batch:
     prototypes: Prototypes | None
     epoch: int
     rows: Tensor | None = None
+    seen: Tensor | None = None
 
 
 class Method(ABC):
@@ -126,16 +127,47 @@ class PrototypicalContrast(Method):
         if batch.prototypes is None or weight == 0:
             return loss
         v, mu = batch.prototypes.project(batch.z.flatten(0, 1))
+        mu = self._following(batch.prototypes, mu)
         tau, is_free = self.settings.losses.prototype_temperature, batch.codes < 0
         targets = torch.cat([batch.assigned, batch.assigned])
         if self.settings.losses.target_temperature > 0:
             of_targets = self.settings.losses.target_temperature
-            targets = shares_of_other_view(v, mu, batch.assigned, is_free, of_targets)
+            share = self.settings.losses.target_anchor
+            sources = v
+            if share > 0 and batch.seen is not None:
+                seen = batch.prototypes.project(batch.seen)[0]
+                sources = (v.detach() + share * torch.cat([seen, seen])) / (1 + share)
+            targets = shares_of_other_view(
+                sources, mu.detach(), batch.assigned, is_free, of_targets
+            )
+            hard = self.settings.losses.labelled_target
+            if hard < 1:
+                soft = shares_of_other_view(
+                    sources, mu.detach(), batch.assigned, torch.ones_like(is_free), of_targets
+                )
+                both = torch.cat([is_free, is_free])[:, None]
+                targets = torch.where(both, targets, hard * targets + (1 - hard) * soft)
         loss = loss + weight * prototype_loss(v, mu, targets, tau)
         if batch.prototypes.excess is None:
             return loss
         sized = size_loss(v, mu, batch.prototypes.excess, torch.cat([is_free, is_free]), tau)
         return loss + weight * sized
+
+    _prototypes: Prototypes | None = None
+    _mu: Tensor
+
+    def _following(self, prototypes: Prototypes, mu: Tensor) -> Tensor:
+        rate = self.settings.losses.prototype_rate
+        if rate == 0:
+            return mu
+        if prototypes is not self._prototypes:
+            self._prototypes, self._mu = prototypes, mu.detach().clone().requires_grad_()
+        elif self._mu.grad is not None:
+            with torch.no_grad():
+                self._mu -= rate * self._mu.grad
+                self._mu.copy_(functional.normalize(self._mu, dim=1))
+            self._mu.grad = None
+        return self._mu
 
 
 class Contrast(Method):

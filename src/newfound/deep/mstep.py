@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,6 +97,9 @@ class MStep:
         codes, found = self._setup.put(self._codes), partial.found
         assigned = codes if found is None else self._setup.put(found.labels)
         prototypes = None if found is None else found.prototypes
+        seen = None
+        if found is not None and len(found.z) == len(codes):
+            seen = found.z
         losses = torch.zeros(len(rows), device=self._fabric.device)
         first = len(partial.losses)
         losses[:first] = partial.losses.to(losses.device)
@@ -106,6 +110,8 @@ class MStep:
             whole = self._setup.put(whole_order(rows[i], self._fabric))
             z, h = self._forward(two, past_frozen_part=pairs.past_frozen_part)
             batch = Batch(z, h, codes[whole], assigned[whole], prototypes, epoch, whole)
+            if seen is not None:
+                batch = replace(batch, seen=seen[whole])
             loss = self._method.loss(batch)
             is_step = self._step(loss, i, len(rows))
             losses[i] = loss.detach()

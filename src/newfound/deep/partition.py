@@ -217,7 +217,11 @@ def _reassign(X: Floats, codes: Ints, labels: Ints, settings: EStepSettings) -> 
     x, given = on_device(X), on_device(codes)
     keeps_all = settings.pca == "off" or X.shape[1] <= settings.n_directions
     if keeps_all and X.shape[1] < len(X) and X.shape[1] <= EXACT_COLUMNS:
-        projection = fit_projection(x, given, whiten=_whitens(codes, settings))
+        by = given
+        if settings.whiten_rows == "unlabelled":
+            inside = (codes == UNLABELLED) & (labels < n_known)
+            by = on_device(np.where(inside, labels, UNLABELLED))
+        projection = fit_projection(x, by, whiten=_whitens(codes, settings))
         v = project(x, projection)
     else:  # some directions are left out: needs the mixture's own projection
         V, projection = mixture_space(X, codes, settings)

@@ -112,6 +112,17 @@ class LossSettings(Group):
         "0: use the prototype that the E-step assigned, as in the paper.",
         least=0,
     )
+    target_anchor: float = _setting(
+        0.0, "Weight of the E-step's own view in the soft targets.", least=0
+    )
+    labelled_target: float = _setting(
+        1.0,
+        "Weight of the label in the target of a labelled image; the rest: its other view.",
+        least=0,
+    )
+    prototype_rate: float = _setting(
+        0.0, "Rate at which prototypes follow the gradient between E-steps.", least=0
+    )
     warmup_epochs: int = _setting(
         20, "T: epochs over which the prototypical loss gains its full weight.", least=0
     )
@@ -154,6 +165,12 @@ class EStepSettings(Group):
         "What you know about the sizes of novel categories: unknown, alike (as large as known ones "
         "on average), the ratio of mean sizes, novel : known, such as 0.5, or none (take no "
         "account of sizes, as the paper; a count takes them to be alike).",
+    )
+    known_rows: Literal["labelled", "all"] = _setting(
+        "labelled", "Rows whose mean is the prototype of a known class in the loss."
+    )
+    whiten_rows: Literal["labelled", "unlabelled"] = _setting(
+        "labelled", "Rows whose covariance within known classes whitens the features in training."
     )
     moves_every: int = _setting(
         10, "Number of epochs between rounds of splits and merges.", least=1
