@@ -175,6 +175,8 @@ class Extractor:
                 kept.append(inputs)
             yield inputs
         self._kept = kept
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # the frozen part needs far more memory than what follows
 
     def _fits(self, first: Tensor) -> bool:
         """Whether the inputs of all images fit into the device's free memory."""
