@@ -151,20 +151,3 @@ def test_gradients_go_to_the_features_and_not_into_the_basis(features, blobs, pc
     if pca == "batch":  # as if the basis were given
         basis = torch.linalg.svd(z.detach(), full_matrices=False).Vh[:3].T
         torch.testing.assert_close(z.grad, basis.sum(dim=1).expand(16, -1), rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "n_distinct", [3000, 40]
-)  # with few distinct rows there is no more to find
-def test_few_directions_of_many_are_those_of_all_eigenvectors(n_distinct):
-    z = rows_with_falling_variance(n_distinct, 400)[np.arange(3000) % n_distinct]
-    found = principal_space(z, 20).stages[0][1].double()
-    centred = z.double() - z.double().mean(dim=0)
-    exact = torch.linalg.eigh(centred.T @ centred).eigenvectors[:, -20:]
-    np.testing.assert_allclose(found.T @ found, np.eye(20), atol=1e-5)
-    np.testing.assert_allclose((found.T @ exact).abs(), np.eye(20), atol=1e-3)
-
-
-def rows_with_falling_variance(n, d):
-    rows = np.random.default_rng(0).normal(size=(n, d)) * 0.95 ** np.arange(d)
-    return torch.from_numpy(unit_rows(rows.astype(np.float32)))

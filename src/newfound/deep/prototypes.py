@@ -22,8 +22,6 @@ from newfound.mixture.projection import unit_rows
 
 #: Number of rows that are multiplied at a time, so that float64 copies stay small.
 _CHUNK = 8192
-#: How often a random basis is multiplied by the matrix whose leading directions are wanted.
-_N_POWERS = 8
 
 
 @dataclass(frozen=True)
@@ -73,34 +71,10 @@ def principal_space(z: Tensor, n_directions: int, shard: Shard = ALONE) -> Space
     for start in range(0, len(z), _CHUNK):
         centred = z[start : start + _CHUNK].double() - mean
         scatter += centred.T @ centred
-    directions = _leading_directions(shard.total(scatter), n_directions)
+    directions = torch.linalg.eigh(shard.total(scatter)).eigenvectors[:, -n_directions:]
     # eigenvectors of another kind of processor could have other signs
     directions = shard.same(directions.float().contiguous())
     return Space(((mean.float(), directions),))
-
-
-def _leading_directions(scatter: Tensor, n_directions: int) -> Tensor:
-    """Orthonormal directions (d, q) of the largest eigenvalues, in rising order.
-
-    If few of many are wanted, powers of the matrix are applied to twice as many random directions:
-    on a GPU this takes a fraction of the time of all eigenvectors. About 1e-8 of the variance is
-    lost.
-    """
-    width, basis_size = len(scatter), n_directions + max(n_directions, 32)
-    if width < 2 * basis_size:
-        return torch.linalg.eigh(scatter).eigenvectors[:, -n_directions:]
-    start = torch.Generator().manual_seed(0)
-    basis = torch.randn(width, basis_size, generator=start, dtype=scatter.dtype)
-    basis = basis.to(scatter.device)
-    for _ in range(_N_POWERS):
-        basis = scatter @ basis
-        gram = basis.T @ basis
-        gram.diagonal().add_(1e-14 * gram.trace())  # duplicates leave directions without variance
-        factor = torch.linalg.cholesky(gram)
-        basis = torch.linalg.solve_triangular(factor.T, basis, upper=True, left=False)
-    basis = torch.linalg.qr(basis).Q
-    within = torch.linalg.eigh(basis.T @ scatter @ basis).eigenvectors[:, -n_directions:]
-    return basis @ within
 
 
 @dataclass(frozen=True)
@@ -192,11 +166,11 @@ def prototypes_from(
     if settings.pca == "all":
         projection = clusters.projection
         last = (put(projection.mean_), put(projection.directions))
-        means = clusters.prototypes
+        centres = clusters.prototypes
         if settings.known_rows == "all":
             of_known = clusters.prototypes_in(clusters.V, members)[:n_known]
-            means = np.concatenate([of_known, means[n_known:]])
-        prototypes = Prototypes(put(unit_rows(means)), Space((*reduced.stages, last)))
+            centres = np.concatenate([of_known, centres[n_known:]])
+        prototypes = Prototypes(put(unit_rows(centres)), Space((*reduced.stages, last)))
     else:
         means = put(clusters.prototypes_in(z.cpu().numpy(), members))
         prototypes = Prototypes(functional.normalize(means, dim=1), Space(()))
