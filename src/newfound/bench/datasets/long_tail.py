@@ -60,7 +60,7 @@ def cut_long_tail(dataset: DataSet, name: str) -> DataSet:
         The rows that stay, in their order. Classes and known classes are the same.
     """
     tail = LONG_TAILS[name]
-    kept = _rows_to_keep(dataset, tail, np.random.RandomState(0))
+    kept = rows_to_keep(dataset, tail, np.random.RandomState(0))
     return replace(
         dataset,
         name=name,
@@ -72,7 +72,18 @@ def cut_long_tail(dataset: DataSet, name: str) -> DataSet:
     )
 
 
-def _rows_to_keep(dataset: DataSet, tail: LongTail, random: np.random.RandomState) -> Ints:
+def rows_to_keep(dataset: DataSet, tail: LongTail, random: np.random.RandomState) -> Ints:
+    """The rows that stay, in their order.
+
+    Parameters
+    ----------
+    dataset : DataSet
+        The whole one.
+    tail : LongTail
+        Imbalance, and the order of the classes.
+    random : RandomState
+        Draws rows, and the order of classes.
+    """
     sizes = np.bincount(dataset.truth, minlength=dataset.n_classes)
     order = random.permutation(dataset.n_classes)
     if tail.known_first:
