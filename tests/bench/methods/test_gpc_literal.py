@@ -28,6 +28,7 @@ LETTER = {
     "whiten": False,
     "moves_every": 1,
     "moves_after_epoch": True,
+    "known_rows": "labelled",
     "selection": "validation",
 }
 #: None of them the paper's, and other fields that are not the defaults.
