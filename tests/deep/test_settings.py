@@ -300,3 +300,16 @@ def test_settings_need_no_torch():
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert loaded.returncode == 0, loaded.stderr
     assert set(re.split(r"\s+", loaded.stdout)).isdisjoint(["torch", "timm", "torchvision"])
+
+
+@pytest.mark.parametrize(
+    ("values", "rows"),
+    [
+        ({}, "all"),
+        ({"weights": "random"}, "labelled"),
+        ({"weights": "random", "known_rows": "all"}, "all"),
+        ({"known_rows": "labelled"}, "labelled"),
+    ],
+)
+def test_rows_of_known_prototypes_depend_on_the_weights_unless_given(values, rows):
+    assert Settings(**values).known_rows == rows

@@ -69,7 +69,8 @@ class EStep:
             listener.step, "Passing pictures through the network"
         )
         self._shard = Shard(len(setup.feed), setup.fabric)
-        self.labels, self._settings, self._method = labels, settings, method
+        self.labels, self._method = labels, method
+        self._settings = settings.with_changes(known_rows=settings.known_rows)
         self._extractor = Extractor(
             setup.network.backbone,
             setup.views,

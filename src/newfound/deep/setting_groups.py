@@ -155,10 +155,10 @@ class EStepSettings(Group):
         "on average), the ratio of mean sizes, novel : known, such as 0.5, or none (take no "
         "account of sizes, as the paper; a count takes them to be alike).",
     )
-    known_rows: Literal["all", "labelled"] = _setting(
-        "all",
+    known_rows: Literal["all", "labelled"] | None = _setting(
+        None,
         "Rows whose mean is the prototype of a known class in the loss: all of its component, or "
-        "the labelled ones, as in the paper.",
+        "the labelled ones, as in the paper. Default: all, but labelled for random weights.",
     )
     moves_every: int = _setting(
         10, "Number of epochs between rounds of splits and merges.", least=1

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import Field, asdict, dataclass, fields
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, Literal, NamedTuple, get_type_hints
 
 from newfound.deep.setting_groups import (
     EStepSettings,
@@ -144,6 +144,17 @@ class Settings:
     def to_the_letter(self) -> Settings:
         """These settings, with the paper's values wherever the defaults follow later work."""
         return self.with_changes(**_PAPER)
+
+    @property
+    def known_rows(self) -> Literal["all", "labelled"]:
+        """The setting `known_rows`, or its default.
+
+        Components of random weights mean nothing at first, and labels are all there is to hold on
+        to.
+        """
+        if self.estep.known_rows is not None:
+            return self.estep.known_rows
+        return "labelled" if self.network.weights == "random" else "all"
 
     @classmethod
     def pretraining(cls, **changes: Any) -> Settings:

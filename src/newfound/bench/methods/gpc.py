@@ -99,7 +99,8 @@ class GPCMethod(BenchMethod):
 
     def loop_settings(self) -> Settings:
         """Settings of the loop. They include K if it is given."""
-        changes = WITHOUT[self.without] if self.without else {}
+        changes = {"known_rows": self.settings.known_rows}
+        changes |= WITHOUT[self.without] if self.without else {}
         return self.settings.with_changes(n_components=self.n_components, **changes)
 
     def own_settings(self) -> Settings:
