@@ -1,48 +1,57 @@
-"""Figure of All for every method on each data set, with K known and unknown.
+"""Figure of All for every method on each data set, with K given and unknown.
 
-python studies/rows_figure.py results/bench.jsonl docs/results/rows.png
+python studies/rows_figure.py results/cub docs/results/cub.png
+python studies/rows_figure.py results docs/results/rows.png
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 
+from newfound.bench.methods import NAMES, find_method
+from newfound.bench.protocol import own_k
+from newfound.bench.results import read_records
+
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
-METHODS = {
-    "kmeans": "k-means",
-    "rankstats": "RankStats+",
-    "uno": "UNO+",
-    "orca": "ORCA",
-    "gcd": "GCD",
-    "simgcd": "SimGCD",
-    "gpc-literal": "GPC, literal",
-    "gpc": "GPC, ours",
+TITLES = {"cub": "CUB", "cifar100": "CIFAR-100", "cars": "Stanford Cars"}
+#: Name of a series: marker, filled or not, and how far it lies below the middle of its row.
+SERIES = {
+    "K given": ("o", False, 0.2),
+    "K unknown": ("o", True, 0.0),
+    "its features, our mixture, K given": ("^", False, -0.2),
 }
-DATASETS = {"cub": "CUB", "cifar100": "CIFAR-100", "cars": "Stanford Cars"}
+
+
+def series_of(case):
+    """Name of the series that a run belongs to; None if it is not shown."""
+    if case.k_init is not None or case.without is not None or case.draw or case.hidden:
+        return None
+    if case.clustering == "mixture":
+        return "its features, our mixture, K given" if case.k == "known" else None
+    if case.k == "known":
+        return "K given"
+    return "K unknown" if case.k == own_k(case) else None
 
 
 def longest(records):
-    """Scores of the runs with most epochs, then most seeds, by method and `known_k`."""
-    groups = defaultdict(list)
+    """Scores by method and series: those of the runs with most epochs, then most seeds."""
+    groups = defaultdict(lambda: defaultdict(list))
     for record in records:
-        setting = record["setting"]
-        if setting["k_init"] is None:
-            changes = json.dumps(setting["changes"], sort_keys=True)
-            key = (record["method"], setting["known_k"], setting["epochs"], changes)
-            groups[key].append(record["all"])
-    best = {}
-    ranked = sorted(groups.items(), key=lambda item: (item[0][2], len(item[1])))
-    for (method, known, _, _), scores in ranked:
-        best[method, known] = scores
-    return best
+        name = series_of(record.case)
+        if name is not None:
+            budget = record.case.epochs, str(sorted(record.case.changes.items()))
+            groups[record.case.method, name][budget].append(record.all)
+    return {
+        key: max(runs.items(), key=lambda item: (item[0][0], len(item[1])))[1]
+        for key, runs in groups.items()
+    }
 
 
 def main():
@@ -50,28 +59,28 @@ def main():
     parser.add_argument("results", type=Path)
     parser.add_argument("picture", type=Path)
     given = parser.parse_args()
-    records = [json.loads(line) for line in given.results.read_text().splitlines()]
-    figure, axes = plt.subplots(1, len(DATASETS), figsize=(11, 3.4), sharey=True)
-    places = {name: len(METHODS) - i for i, name in enumerate(METHODS)}
-    for axis, (dataset, title) in zip(axes, DATASETS.items(), strict=True):
-        scores = longest([r for r in records if r["dataset"] == dataset])
-        for (method, known), values in scores.items():
-            if method not in places:
-                continue
-            colour = "tab:red" if method == "gpc" else "tab:blue"
-            inside = "white" if known else colour
-            shift = 0.15 if known else -0.15
-            axis.plot(
-                np.mean(values), places[method] + shift, "o", color=colour, markerfacecolor=inside
-            )
+    records = read_records(given.results)
+    datasets = [name for name in TITLES if any(r.case.dataset == name for r in records)]
+    by_set = [longest([r for r in records if r.case.dataset == name]) for name in datasets]
+    shown = {method for scores in by_set for method, _ in scores}
+    methods = [name for name in NAMES if name in shown]
+    places = {name: len(methods) - i for i, name in enumerate(methods)}
+    size = (max(6.0, 3.7 * len(datasets)), 0.4 * len(methods) + 1)
+    figure, axes = plt.subplots(1, len(datasets), figsize=size, sharey=True, squeeze=False)
+    for axis, name, scores in zip(axes[0], datasets, by_set, strict=True):
+        for (method, series), values in scores.items():
+            marker, filled, shift = SERIES[series]
+            colour = "tab:red" if method in ("gpc", "mixture") else "tab:blue"
+            look = {"color": colour, "markerfacecolor": colour if filled else "white"}
+            axis.plot(np.mean(values), places[method] + shift, marker, **look)
             axis.plot(values, [places[method] + shift] * len(values), "|", color=colour)
-        axis.set_title(title)
-        axis.set_xlabel("All, %")
+        axis.set(title=TITLES[name], xlabel="All, %")
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(list(places.values()), list(METHODS.values()))
-    axes[0].plot([], [], "o", color="grey", markerfacecolor="white", label="K known")
-    axes[0].plot([], [], "o", color="grey", label="K unknown")
-    axes[0].legend(loc="upper right", fontsize=8)
+    axes[0, 0].set_yticks(list(places.values()), [find_method(name).title for name in methods])
+    for series, (marker, filled, _) in SERIES.items():
+        inside = "grey" if filled else "white"
+        axes[0, 0].plot([], [], marker, color="grey", markerfacecolor=inside, label=series)
+    axes[0, -1].legend(*axes[0, 0].get_legend_handles_labels(), loc="upper right", fontsize=7)
     figure.tight_layout()
     figure.savefig(given.picture, dpi=120)
 
