@@ -19,6 +19,8 @@ import numpy as np
 from newfound.bench import commands
 from newfound.bench.datasets.feature_file import load_feature_file
 from newfound.bench.datasets.long_tail import LongTail, rows_to_keep
+from newfound.bench.methods import NAMES
+from newfound.bench.protocol import own_k
 from newfound.bench.results import read_records
 from newfound.bench.run import Place, run_case
 
@@ -47,16 +49,30 @@ def run(file: Path, draw: int, methods: str, place: Place) -> None:
 
 
 def report(file: Path) -> None:
-    """Mean All / Old / New over draws, and the error of K^n."""
-    rows = defaultdict(list)
+    """Mean All / Old / New over draws for each set and method, K given and found by the method."""
+    rows = defaultdict(lambda: defaultdict(list))
     for record in read_records(file):
-        key = record.case.dataset, record.case.method, record.case.k
-        rows[key].append((record.all, record.old, record.new, record.n_novel, record.n_novel_true))
-    print("| set | method | K | draws | All | ± | Old | New | K^n | of |\n" + "|---" * 10 + "|")
-    for key, values in sorted(rows.items()):
-        mean, spread = np.mean(values, axis=0), np.std(values, axis=0, ddof=1 if values[1:] else 0)
-        cells = [*key, len(values), *(f"{v:.1f}" for v in (mean[0], spread[0], *mean[1:]))]
-        print("| " + " | ".join(map(str, cells)) + " |")
+        for way, k in (("given", "known"), ("unknown", own_k(record.case))):
+            if record.case.k == k:
+                scores = record.all, record.old, record.new, record.n_novel
+                rows[record.case.dataset, way, record.n_novel_true][record.case.method].append(
+                    scores
+                )
+    methods = [name for name in NAMES if any(name in found for found in rows.values())]
+    print("| set | K | " + " | ".join(methods) + " |\n" + "|---" * (2 + len(methods)) + "|")
+    for (name, way, n_novel), found in sorted(rows.items()):
+        means = {method: np.mean(values, axis=0) for method, values in found.items()}
+        best = max(mean[0] for mean in means.values())
+        cells = []
+        for mean in (means.get(method) for method in methods):
+            if mean is None:
+                cells.append("–")
+                continue
+            first = f"**{mean[0]:.1f}**" if mean[0] == best else f"{mean[0]:.1f}"
+            k = "" if way == "given" else f", K^n {mean[3]:.0f} of {n_novel}"
+            cells.append(f"{first} / {mean[1]:.1f} / {mean[2]:.1f}{k}")
+        n_draws = max(len(values) for values in found.values())
+        print(f"| {name} ({n_draws}) | {way} | " + " | ".join(cells) + " |")
 
 
 def main() -> None:
