@@ -168,6 +168,32 @@ def table(
 
 
 @app.command()
+def records(
+    methods: options.MethodNames = "all",
+    datasets: options.DatasetsShown = "all",
+    results: options.ResultsPlace = RESULTS_FOLDER,
+) -> None:
+    """Print every record behind the tables: scores, seed, commit, and the command to repeat it."""
+    from newfound.bench.repeating import command_of
+
+    with clear_errors():
+        for record in read_records(results):
+            case = record.case
+            if methods != "all" and case.method not in methods.split(","):
+                continue
+            if datasets != "all" and case.dataset not in datasets.split(","):
+                continue
+            trial = "" if case.trial is None else f", trial {case.trial}"
+            print(f"{case.method} on {case.dataset}, seed {case.seed}, K {case.k}{trial}")
+            print(f"  {_sentence(record)}")
+            changed = "" if record.clean else ", changed"
+            commit = f"commit {record.commit}{changed}" if record.commit else "commit not recorded"
+            files = f", files {record.files}" if record.files else ""
+            print(f"  {commit}; {record.date}; {record.machine}; weights {case.weights}{files}")
+            print(f"  {command_of(case)}")
+
+
+@app.command()
 def figure(
     name: options.FigureName,
     datasets: options.FigureDatasets,

@@ -26,6 +26,9 @@ DatasetNames = Annotated[
         "tiny-imagenet-lt, digits-lt, or an .npz file of features; separated by commas."
     ),
 ]
+DatasetsShown = Annotated[
+    str, typer.Argument(help="Data sets to show, separated by commas; or all.")
+]
 TableNumber = Annotated[
     str, typer.Argument(help="Number of the table in the paper, such as 3; lt: long tails.")
 ]

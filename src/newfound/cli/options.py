@@ -134,6 +134,8 @@ def clear_errors() -> Iterator[None]:
         if is_first_process():
             print(f"newfound: {error}", file=sys.stderr)
         raise typer.Exit(2) from error
+    except BrokenPipeError:
+        raise  # the reader of our output, such as `head`, has seen enough: click ends in silence
     except OSError as error:  # of this machine only: a disk or a connection
         print(f"newfound: {error}", file=sys.stderr)
         raise typer.Exit(2) from error

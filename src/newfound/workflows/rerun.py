@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,7 @@ def command_line(command: str, source: Source, *arguments: Any, **options: Any) 
     if isinstance(source, Collection):
         return None
     words = ["newfound", command, str(source), *map(str, arguments)]
-    for name, value in options.items():
-        words += [] if value is None else [_option(name), str(value)]
-    return shlex.join(words)
+    return shlex.join([*words, *as_options(options)])
 
 
 def discover_command(source: Source, *words: str, job: Job, **options: Any) -> str | None:
@@ -57,14 +56,24 @@ def discover_command(source: Source, *words: str, job: Job, **options: Any) -> s
 
 def settings_as_options(settings: Settings) -> list[str]:
     """The options of ``newfound train`` for all settings that are not the defaults."""
-    words: list[str] = []
     defaults = Settings().as_dict()
-    for name, value in settings.as_dict().items():
-        if value == defaults[name] or value is None:
-            continue
+    values = settings.as_dict().items()
+    return as_options({name: value for name, value in values if value != defaults[name]})
+
+
+def as_options(values: Mapping[str, Any]) -> list[str]:
+    """Values by their names as the words of a command line; None is left out.
+
+    Parameters
+    ----------
+    values : dict
+        Name of the option, with underscores → its value.
+    """
+    words: list[str] = []
+    for name, value in values.items():
         if isinstance(value, bool):
             words.append(_option(name) if value else _option(f"no_{name}"))
-        else:
+        elif value is not None:
             words += [_option(name), str(value)]
     return words
 
