@@ -82,6 +82,16 @@ def test_records_are_printed_with_scores_commit_and_command():
     assert "gcd on cub" not in text
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["gpcc"], "There is no method 'gpcc'"), (["gpc", "cub"], "has no results yet")],
+)
+def test_a_wrong_method_and_no_results_are_said(words, said, tmp_path):
+    done = CliRunner().invoke(commands.app, ["records", *words, "--results", str(tmp_path)])
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
 def test_a_reader_that_has_seen_enough_is_no_error():
     command = [sys.executable, "-m", "newfound", "bench", "records", "--results", RESULTS / "cub"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:

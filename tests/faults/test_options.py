@@ -33,6 +33,7 @@ COMMANDS = {
     "bench run": ["kmeans", "absent.npz"],
     "bench tune": ["gcd", "absent.npz"],
     "bench table": ["3"],
+    "bench records": ["gpc", "cub"],
     "bench figure": ["tsne", "cub", "--out", "figure.png"],
 }
 GROUPS = {"": typer.main.get_command(app), "bench": typer.main.get_command(bench_app)}

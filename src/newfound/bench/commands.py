@@ -177,20 +177,20 @@ def records(
     from newfound.bench.repeating import command_of
 
     with clear_errors():
-        for record in read_records(results):
+        wanted = list(NAMES) if methods == "all" else methods.split(",")
+        for name in wanted:
+            find_method(name)
+        found = read_records(results)
+        if not found:
+            print(_advice(results), file=sys.stderr)
+        for record in found:
             case = record.case
-            if methods != "all" and case.method not in methods.split(","):
-                continue
-            if datasets != "all" and case.dataset not in datasets.split(","):
-                continue
-            trial = "" if case.trial is None else f", trial {case.trial}"
-            print(f"{case.method} on {case.dataset}, seed {case.seed}, K {case.k}{trial}")
-            print(f"  {_sentence(record)}")
-            changed = "" if record.clean else ", changed"
-            commit = f"commit {record.commit}{changed}" if record.commit else "commit not recorded"
-            files = f", files {record.files}" if record.files else ""
-            print(f"  {commit}; {record.date}; {record.machine}; weights {case.weights}{files}")
-            print(f"  {command_of(case)}")
+            if case.method in wanted and (datasets == "all" or case.dataset in datasets.split(",")):
+                trial = "" if case.trial is None else f", trial {case.trial}"
+                print(f"{case.method} on {case.dataset}, seed {case.seed}, K {case.k}{trial}")
+                print(f"  {_sentence(record)}")
+                print(f"  {_origin(record)}")
+                print(f"  {command_of(case)}")
 
 
 @app.command()
@@ -331,6 +331,13 @@ def _sentence(record: Record) -> str:
         f"K^n {record.n_novel} of {record.n_novel_true} ({record.k_source}); "
         f"{record.seconds:.0f} s; split {record.split}"
     )
+
+
+def _origin(record: Record) -> str:
+    changed = "" if record.clean else ", changed"
+    commit = f"commit {record.commit}{changed}" if record.commit else "commit not recorded"
+    files = f", files {record.files}" if record.files else ""
+    return f"{commit}; {record.date}; {record.machine}; weights {record.case.weights}{files}"
 
 
 def _advice(place: Path) -> str:
