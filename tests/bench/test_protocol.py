@@ -128,7 +128,7 @@ def test_what_the_weights_have_seen():
         ("simgcd", {"k": "guess"}, "k must be one of known, brent, count, own; got 'guess'"),
         ("simgcd", {"k": "own"}, "SimGCD has no way of its own to find K"),
         ("simgcd", {"without": "D25"}, "SimGCD has no variant without='D25'"),
-        ("gpc", {"without": "D1"}, "without must be one of D25 to D28 or D30; got 'D1'"),
+        ("gpc", {"without": "D1"}, "without must be one of D25, D26, D27, D28, D30; got 'D1'"),
         ("gcd", {"clustering": "ward"}, "clustering must be one of own, mixture; got 'ward'"),
     ],
 )

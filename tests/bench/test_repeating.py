@@ -68,17 +68,24 @@ def test_finished_features_need_no_network():
 
 
 def test_another_trial_is_a_line_of_a_plan():
-    changes = {"learning_rate": 0.03, "known_rows": "labelled"}
+    changes = {"learning_rate": 0.03, "known_rows": "labelled", "flip": False}
     case = Case("gpc", "cub", seed=2, k="brent", hidden=True, changes=changes, **CUB)
-    assert command_of(case) == "try learning_rate=0.03,known_rows=labelled 2"
+    assert command_of(case) == "try learning_rate=0.03,known_rows=labelled,flip=false 2"
 
 
 def test_records_are_printed_with_scores_commit_and_command():
     words = ["records", "gpc", "cub", "--results", str(RESULTS / "cub")]
     text = CliRunner().invoke(commands.app, words, catch_exceptions=False).output
-    assert "gpc on cub, seed 0, K count, trial 1\n  All 58.0, Old 67.5, New 53.2; K^n 92" in text
-    assert "commit 6d2579a13484fe1ac85291a60990e4f6ea7a55e9; 2026-11-16" in text
-    assert "newfound bench run gpc cub --k unknown --seed 0 --epochs 100" in text
+    of_gpc = [record for record in read_records(RESULTS / "cub") if record.case.method == "gpc"]
+    assert len(of_gpc) > 5
+    for record in of_gpc:
+        case = record.case
+        head = (
+            f"gpc on cub, seed {case.seed}, K {case.k}, trial {case.trial}\n  All {record.all:.1f}"
+        )
+        assert head in text
+        assert f"  commit {record.commit}; {record.date}; " in text
+        assert f"\n  {command_of(case)}\n" in text
     assert "gcd on cub" not in text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 #: What finds the prototypes of GPC: our mixture, or a clustering of the paper's Table 7a.
@@ -12,6 +12,8 @@ PrototypeSource = Literal["mixture", "dbscan", "ward", "kmeans"]
 KSource = Literal["known", "brent", "count", "own"]
 #: What clusters the finished features: the method itself, or our mixture.
 Clustering = Literal["own", "mixture"]
+#: Deviations of `docs/deviations.md` that GPC can do without.
+PARTS = ("D25", "D26", "D27", "D28", "D30")
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,8 @@ class Case:
         Whether the mixture splits and merges during the training of another method (Table 7b).
     clustering : {"own", "mixture"}
         What clusters the finished features: the method itself, or our mixture, after training.
-    without : {"D25", "D26", "D27", "D28", "D30"} or None
-        A deviation of `docs/deviations.md` that GPC does without.
+    without : str or None
+        One of `PARTS`, which GPC does without.
     hidden : bool
         Whether half of the known classes are hidden, and the run is judged by them (tuning).
     trial : int or None
@@ -89,6 +91,18 @@ class Case:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+
+#: Fields that make a run another than the usual one of its method, with their usual values.
+USUAL: dict[str, Any] = {
+    item.name: item.default
+    for item in fields(Case)
+    if item.name
+    in (
+        *("k_init", "overlap", "n_old", "labelled_only"),
+        *("prototypes", "joint", "clustering", "without"),
+    )
+}
 
 
 def case_key(case: Case, *, without: tuple[str, ...] = ()) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from newfound.bench.case import Case, Clustering, KSource, PrototypeSource
+from newfound.bench.case import PARTS, Case, Clustering, KSource, PrototypeSource
 from newfound.bench.datasets import DATASETS
 from newfound.bench.datasets.feature_file import is_feature_file
 from newfound.bench.datasets.long_tail import base_of
@@ -166,8 +166,8 @@ def _check_variant(case: Case, cls: type[BenchMethod], dataset: str) -> None:
             raise InputError(f"{name} must be one of {choices}; got {getattr(case, name)!r}.")
     if case.k == "own" and own_k(case) != "own":
         raise InputError(f"{cls.title} has no way of its own to find K; give brent or count.")
-    if case.without not in (None, "D25", "D26", "D27", "D28", "D30"):
-        raise InputError(f"without must be one of D25 to D28 or D30; got {case.without!r}.")
+    if case.without not in (None, *PARTS):
+        raise InputError(f"without must be one of {', '.join(PARTS)}; got {case.without!r}.")
     for variant in ("joint", "prototypes", "without"):
         if getattr(case, variant) not in (False, "mixture", None) and variant not in cls.variants:
             raise InputError(f"{cls.title} has no variant {variant}={getattr(case, variant)!r}.")

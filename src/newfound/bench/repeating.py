@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from typing import Any
 
-from newfound.bench.case import Case
+from newfound.bench.case import USUAL, Case
 from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings, own_k
 from newfound.bench.tuning import trials_of
@@ -13,17 +14,7 @@ from newfound.deep.settings import Settings
 from newfound.workflows.rerun import as_options
 
 #: Fields of a case that are options of the same name, left out where they have these values.
-_OPTIONS: dict[str, Any] = {
-    "draw": 0,
-    "k_init": None,
-    "overlap": None,
-    "n_old": None,
-    "labelled_only": None,
-    "prototypes": "mixture",
-    "joint": False,
-    "clustering": "own",
-    "without": None,
-}
+_OPTIONS: dict[str, Any] = {"draw": 0, **USUAL}
 
 
 def command_of(case: Case) -> str:
@@ -38,9 +29,9 @@ def command_of(case: Case) -> str:
     case : Case
         Of a record.
     """
-    changes = _changes(case)
     if case.hidden and case.trial is None:
-        return f"try {','.join(f'{name}={value}' for name, value in changes.items())} {case.seed}"
+        parts = [f"{name}={_as_text(value)}" for name, value in _changes(case).items()]
+        return f"try {','.join(parts) or 'base'} {case.seed}"
     if case.hidden:
         return shlex.join(["newfound", "bench", "tune", case.method, case.dataset, *_rest(case)])
     source = case.dataset if case.model else "FILE.npz"
@@ -84,3 +75,7 @@ def _changes(case: Case) -> dict[str, Any]:
         for name, value in case.changes.items()
         if name not in chosen
     }
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

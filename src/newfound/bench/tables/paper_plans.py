@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from newfound.bench.case import KSource
+from newfound.bench.case import PARTS, KSource
 from newfound.bench.tables.plan import DATASETS, METHODS, PAPER, Column, Row, TablePlan, Where
 
 # the rows that the paper compares: GCD without PCA, GPC with it
@@ -92,7 +92,7 @@ def _gains() -> Iterable[tuple[str, str, Where, bool]]:
     for number, method in enumerate(rivals):
         where = {"method": method, "clustering": "mixture", "pca": False}
         yield f"{METHODS[method].title} + our mixture", "yes", where, number == 0
-    for number, part in enumerate(("D25", "D26", "D27", "D28", "D30")):
+    for number, part in enumerate(PARTS):
         where = {"method": "gpc", "without": part, "pca": True}
         yield f"GPC without {part}", "yes", where, number == 0
 

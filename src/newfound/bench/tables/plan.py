@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from newfound.bench.case import KSource
+from newfound.bench.case import USUAL, KSource
 
 Where: TypeAlias = Mapping[str, Any]
 Figures: TypeAlias = Mapping[str, Mapping[str, list[str]]]
@@ -29,17 +29,7 @@ PAPER: dict[str, dict[str, Any]] = {
 }
 
 #: Fields that a case must have unless a table asks for something else.
-PLAIN: Where = {
-    "k_init": None,
-    "overlap": None,
-    "n_old": None,
-    "labelled_only": None,
-    "prototypes": "mixture",
-    "joint": False,
-    "clustering": "own",
-    "without": None,
-    "hidden": False,
-}
+PLAIN: Where = {**USUAL, "hidden": False}
 
 
 class MethodRow(NamedTuple):
