@@ -145,7 +145,8 @@ def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
     runs = listed("gcd,pim" if method == "gcd" else method)
     if find_method(method).own_k == "own":
         runs += listed(method, k="unknown")
-    return runs if method == "gpc" else runs + listed(method, clustering="mixture")
+    has_features = method != "gpc" and find_method(method).learns
+    return runs + listed(method, clustering="mixture") if has_features else runs
 
 
 def value_of(text: str) -> object:

@@ -1,6 +1,6 @@
-"""Figure of All for every method on each data set, with K given and unknown.
+"""Figure of All for every method on each data set, with K given, counted, and found by the method.
 
-python studies/rows_figure.py results/cub docs/results/cub.png
+python studies/rows_figure.py results/cub results/cars docs/results/equal.png
 python studies/rows_figure.py results docs/results/rows.png
 """
 
@@ -23,9 +23,10 @@ from matplotlib import pyplot as plt
 TITLES = {"cub": "CUB", "cifar100": "CIFAR-100", "cars": "Stanford Cars"}
 #: Name of a series: marker, filled or not, and how far it lies below the middle of its row.
 SERIES = {
-    "K given": ("o", False, 0.2),
-    "K unknown": ("o", True, 0.0),
-    "its features, our mixture, K given": ("^", False, -0.2),
+    "K given": ("o", False, 0.24),
+    "K by our count": ("o", True, 0.08),
+    "K by its own search": ("s", True, -0.08),
+    "its features, our mixture, our count": ("^", False, -0.24),
 }
 
 
@@ -34,10 +35,10 @@ def series_of(case):
     if case.k_init is not None or case.without is not None or case.draw or case.hidden:
         return None
     if case.clustering == "mixture":
-        return "its features, our mixture, K given" if case.k == "known" else None
-    if case.k == "known":
-        return "K given"
-    return "K unknown" if case.k == own_k(case) else None
+        return "its features, our mixture, our count" if case.k == "count" else None
+    if case.k in ("known", "count"):
+        return "K given" if case.k == "known" else "K by our count"
+    return "K by its own search" if case.k == own_k(case) else None
 
 
 def longest(records):
@@ -56,10 +57,10 @@ def longest(records):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("results", type=Path)
+    parser.add_argument("results", type=Path, nargs="+")
     parser.add_argument("picture", type=Path)
     given = parser.parse_args()
-    records = read_records(given.results)
+    records = [record for place in given.results for record in read_records(place)]
     datasets = [name for name in TITLES if any(r.case.dataset == name for r in records)]
     by_set = [longest([r for r in records if r.case.dataset == name]) for name in datasets]
     shown = {method for scores in by_set for method, _ in scores}
@@ -80,8 +81,9 @@ def main():
     for series, (marker, filled, _) in SERIES.items():
         inside = "grey" if filled else "white"
         axes[0, 0].plot([], [], marker, color="grey", markerfacecolor=inside, label=series)
-    axes[0, -1].legend(*axes[0, 0].get_legend_handles_labels(), loc="upper right", fontsize=7)
-    figure.tight_layout()
+    entries = axes[0, 0].get_legend_handles_labels()
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.legend(*entries, loc="lower center", ncol=2, fontsize=7)
     figure.savefig(given.picture, dpi=120)
 
 
