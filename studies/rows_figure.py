@@ -1,7 +1,6 @@
 """Figure of All for every method on each data set, with K given, counted, and found by the method.
 
 python studies/rows_figure.py results/cub results/cars docs/results/equal.png
-python studies/rows_figure.py results docs/results/rows.png
 """
 
 from __future__ import annotations

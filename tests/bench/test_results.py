@@ -115,6 +115,15 @@ def test_a_place_is_a_file_or_a_folder_with_bench_jsonl(tmp_path):
     assert [record.case.seed for record in read_records(tmp_path / "other.jsonl")] == [2]
 
 
+def test_a_folder_of_folders_has_the_records_of_all(tmp_path):
+    for seed, name in enumerate(("b", "a")):
+        Results(tmp_path / name).add(record_of(seed=seed))
+    Results(tmp_path / "old" / "other.jsonl").add(record_of(seed=2))
+    assert [record.case.seed for record in read_records(tmp_path)] == [1, 0]
+    Results(tmp_path).add(record_of(seed=3))
+    assert [record.case.seed for record in read_records(tmp_path)] == [3]
+
+
 def test_a_file_in_place_of_a_folder_is_refused_and_so_is_the_opposite(tmp_path):
     (tmp_path / "notes.md").write_text("no record")
     (tmp_path / "folder.jsonl").mkdir()

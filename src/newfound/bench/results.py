@@ -169,14 +169,15 @@ class Results:
 
 
 def read_records(place: Path) -> list[Record]:
-    """All records of a results file, in the order of its lines.
+    """All records at a place, in the order of the lines.
 
     Lines of the log of a training run, one per epoch, are not records and are skipped.
 
     Parameters
     ----------
     place : Path
-        The file, or a folder with ``bench.jsonl``. A file that does not exist has no records.
+        A ``.jsonl`` file; or a folder with ``bench.jsonl``, or whose folders have one each, which
+        are read in the order of their names. A place that does not exist has no records.
 
     Returns
     -------
@@ -194,7 +195,8 @@ def read_records(place: Path) -> list[Record]:
         If a line was cut off.
     """
     file = results_file(place)
-    return list(_records_of(file)) if file.is_file() else []
+    files = [file] if file.is_file() else sorted(Path(place).glob(f"*/{RESULTS_NAME}"))
+    return [record for one in files for record in _records_of(one)]
 
 
 def _records_of(file: Path) -> Iterator[Record]:
