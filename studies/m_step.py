@@ -5,8 +5,8 @@
 
 Only pictures of known classes take part: half of these classes keep their labels (half of their
 pictures), the other half plays novel, and K is given. So the truth of really novel classes cannot
-choose anything. A candidate is a list of settings of `newfound train`, "base" is none. Candidates of
-a seed share their stored views and are compared in pairs. `--report FILE` prints the means.
+choose anything. A candidate is a list of settings of `newfound train`, "base" is none. Candidates
+of a seed share their stored views and are compared in pairs. `--report FILE` prints the means.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from newfound.deep.images.view_pairs import shared_views
 from newfound.metrics import discovery_scores
 
 #: A budget for one core: small pictures, few views and epochs; λ(t) and moves in proportion.
-BUDGET = {"image_size": 96, "n_stored_views": 4, "epochs": 20, "warmup_epochs": 4, "moves_every": 5}
+BUDGET = {"image_size": 96, "n_stored_views": 4, "epochs": 10, "warmup_epochs": 2, "moves_every": 5}
 
 
 def known_pictures(name, root, work, settings):
@@ -68,7 +68,8 @@ def run(given):
                     labels = method.fit(X, y).labels_
                 free = y == -1
                 scores = discovery_scores(truth[free], labels[free], known)
-                shown = {part: round(100 * getattr(scores, part), 2) for part in ("all", "old", "new")}
+                parts = ("all", "old", "new")
+                shown = {part: round(100 * getattr(scores, part), 2) for part in parts}
                 line = {"dataset": given.dataset, "method": given.method, "candidate": candidate}
                 line |= {"seed": seed, **shown, "seconds": round(time.time() - started)}
                 line |= {"commit": commit, "clean": clean, "settings": settings.as_dict()}
@@ -84,7 +85,8 @@ def report(file):
         line = json.loads(text)
         scores = np.array([line["all"], line["old"], line["new"]])
         found[line["dataset"], line["method"], line["candidate"]][line["seed"]] = scores
-    print("| set | method | candidate | seeds | All / Old / New | All, less base |\n" + "|---" * 6 + "|")
+    print("| set | method | candidate | seeds | All / Old / New | All, less base |")
+    print("|---" * 6 + "|")
     for (name, method, candidate), by_seed in sorted(found.items()):
         base = found.get((name, method, "base"), {})
         less = [scores[0] - base[seed][0] for seed, scores in by_seed.items() if seed in base]

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 from dataclasses import asdict
 from unittest.mock import patch
 
@@ -45,7 +44,7 @@ def reached_sizes():
         return np.full(len(n_labels), n_labels.mean() / rate), 0.0
 
     changes = {"labelled_by_class": lambda *given: False, "_known_sizes": known_sizes}
-    with patch.multiple("newfound.mixture.sizes", **changes, _TOLERANCE=math.inf):
+    with patch.multiple("newfound.mixture.sizes", **changes):
         yield
 
 

@@ -242,3 +242,23 @@ def test_accuracy_of_all_labelled_rows_where_none_is_held_out(features, blobs):
 def test_more_categories_than_rows_are_refused(features, blobs):
     with pytest.raises(InputError, match="n_components=300"):
         found(features, blobs.y, n_components=300)
+
+
+def test_a_partition_knows_the_prototypes_of_the_one_before(features, blobs):
+    """In the new space, so that a search among them can go on from there."""
+    labels = split_further(blobs.truth, 7)
+    clusters = found(features, blobs.y, labels, moves=False)
+    last = np.where(blobs.y == -1, labels, blobs.y)
+    for k in range(3, 7):
+        mean = clusters.V[last == k].mean(axis=0)
+        np.testing.assert_allclose(clusters.before[k], mean, atol=1e-5)
+    assert clusters.before.shape == clusters.prototypes.shape
+    assert found(features, blobs.y).before is None
+
+
+def test_a_component_that_is_lost_has_no_prototype_before(features, blobs):
+    labels = np.append(blobs.truth, 5)  # one row of a sixth component amid the last class
+    X, y = np.vstack([features, features[-1:]]), np.append(blobs.y, -1)
+    clusters = found(X, y, labels, moves=False)
+    assert clusters.n_components == len(np.unique(clusters.labels))
+    assert clusters.before is None or clusters.before.shape == clusters.prototypes.shape

@@ -142,7 +142,7 @@ def test_without_sizes_to_expect_offsets_are_zero(sizes, assign, labels):
 def test_no_category_is_given_up_for_its_size(digits, monkeypatch, fitted):
     def far_too_small(share_rows, prototypes, n_known, expected):
         offsets = np.where(np.arange(len(prototypes)) == 7, -10.0, 0.0)
-        return FittedSizes(prototypes, offsets, expected.unlabelled, converged=True)
+        return FittedSizes(prototypes, offsets, expected.unlabelled, converged=True, n_rounds=1)
 
     monkeypatch.setattr("newfound.mixture.outcome.fit_sizes", far_too_small)
     assert_same_as_without_sizes(digits, fitted)

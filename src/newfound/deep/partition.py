@@ -49,6 +49,8 @@ class Clusters:
         Expected number of unlabelled rows in each component.
     shard : Shard
         Which rows this process has.
+    before : ndarray of shape (K, q) or None
+        Prototypes of the partition that this one was made from, in the same space.
     """
 
     labels: Ints
@@ -58,6 +60,7 @@ class Clusters:
     projection: Projection
     sizes: Doubles | None = None
     shard: Shard = ALONE
+    before: Doubles | None = None
 
     @property
     def n_components(self) -> int:
@@ -257,14 +260,17 @@ def reassign(
         v = on_device(V[shard.own])
     labels = np.where(codes == UNLABELLED, labels, codes)
     labels = number_components(labels, n_known)[labels]
+    V, k = v.cpu().numpy(), settings.n_components
+    before = prototypes_of(V, codes, labels, n_known, shard.own, shard.total)
     own = nearest_rounds(v, given, on_device(labels[shard.own]), n_known, N_ROUNDS, shard)
     labels = shard.whole(own.cpu().numpy())
-    labels = number_components(labels, n_known)[labels]
-    V, k = v.cpu().numpy(), settings.n_components
+    number_of = number_components(labels, n_known, len(before))
+    labels, before = number_of[labels], before[number_of >= 0]
     if k is not None and int(labels.max()) + 1 < k:
         labels = _refill(V, codes, labels, k, shard)
     prototypes = prototypes_of(V, codes, labels, n_known, shard.own, shard.total)
-    return Clusters(labels, n_known, V, prototypes, projection, shard=shard)
+    same = before if len(before) == len(prototypes) else None
+    return Clusters(labels, n_known, V, prototypes, projection, shard=shard, before=same)
 
 
 def _refill(V: Floats, codes: Ints, labels: Ints, n_components: int, shard: Shard) -> Ints:

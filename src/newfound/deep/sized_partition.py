@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from newfound.arrays import Ints
+from newfound.arrays import Doubles, Ints
 from newfound.deep.holdout import LabelSplit
 from newfound.deep.partition import Clusters
 from newfound.deep.shard import ALONE, Shard
@@ -63,50 +63,46 @@ def heed_sizes(
     labels = codes[shard.own].copy()
     is_free = labels == UNLABELLED
     rows = torch.as_tensor(clusters.V[is_free], dtype=torch.float32, device=device)
-    expected = expected._replace(unlabelled=torch.as_tensor(expected.unlabelled, device=device))
-    prototypes = torch.as_tensor(clusters.prototypes, dtype=torch.float64, device=device)
-    fitted = fit_sizes(_share_on_device(rows, shard), prototypes, n_known, expected, torch)
+    share_rows = _share_on_device(rows, shard)
+    fitted = fit_sizes(share_rows, clusters.prototypes, n_known, expected, clusters.before)
     if not fitted.converged:
         return clusters
     labels[is_free] = _nearest(rows, fitted.prototypes, fitted.offsets)
     labels = shard.whole(labels)
     if len(np.unique(labels)) < clusters.n_components:
         return clusters
-    return replace(
-        clusters,
-        labels=labels,
-        prototypes=fitted.prototypes.cpu().numpy(),
-        sizes=fitted.sizes.cpu().numpy(),
-    )
+    return replace(clusters, labels=labels, prototypes=fitted.prototypes, sizes=fitted.sizes)
 
 
 def _share_on_device(rows: Tensor, shard: Shard = ALONE) -> ShareRows:
     """What `share_by_distance` does, on the device of the rows, for those of all processes."""
 
-    def share(prototypes: Tensor, log_weights: Tensor) -> tuple[Tensor, Tensor]:
-        held, sums = torch.zeros_like(log_weights), torch.zeros_like(prototypes)
+    def share(prototypes: Doubles, log_weights: Doubles) -> tuple[Doubles, Doubles]:
+        weights = torch.as_tensor(log_weights, dtype=torch.float32, device=rows.device)
+        total = torch.zeros(
+            len(weights), 1 + rows.shape[1], dtype=torch.float64, device=rows.device
+        )
         for chunk, squared in _distances(rows, prototypes):
-            shares = torch.sub(log_weights.float(), squared, alpha=1 / SOFTNESS).softmax(dim=1)
-            held += shares.sum(dim=0)
-            sums += shares.T @ chunk
-        held, sums = shard.total(held), shard.total(sums)
-        return held.clamp(min=torch.finfo(torch.float32).tiny), sums
+            shares = torch.sub(weights, squared, alpha=1 / SOFTNESS).softmax(dim=1)
+            total[:, 0] += shares.sum(dim=0)
+            total[:, 1:] += shares.T @ chunk
+        held, sums = np.split(shard.total(total).cpu().numpy(), [1], axis=1)
+        return held[:, 0].clip(min=np.finfo(np.float32).tiny), sums
 
     return share
 
 
-def _nearest(rows: Tensor, prototypes: Tensor, offsets: Tensor) -> Ints:
+def _nearest(rows: Tensor, prototypes: Doubles, offsets: Doubles) -> Ints:
     """Component of each row, by squared distance less the offset."""
-    chosen = [
-        (squared - offsets.float()).argmin(dim=1) for _, squared in _distances(rows, prototypes)
-    ]
+    less = torch.as_tensor(offsets, dtype=torch.float32, device=rows.device)
+    chosen = [(squared - less).argmin(dim=1) for _, squared in _distances(rows, prototypes)]
     labels: Ints = torch.cat(chosen).cpu().numpy()
     return labels
 
 
-def _distances(rows: Tensor, prototypes: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _distances(rows: Tensor, prototypes: Doubles) -> Iterator[tuple[Tensor, Tensor]]:
     """Chunks of rows, and their squared distances from prototypes less the rows' own lengths."""
-    centres = prototypes.float()
+    centres = torch.as_tensor(prototypes, dtype=torch.float32, device=rows.device)
     lengths = centres.square().sum(dim=1)
     for chunk in torch.split(rows, max(1, _CHUNK_ENTRIES // len(centres))):
         yield chunk, torch.addmm(lengths, chunk, centres.T, alpha=-2)

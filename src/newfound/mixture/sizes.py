@@ -9,7 +9,7 @@ differences between found and expected sizes that true sizes do not explain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,23 +27,21 @@ LEAST_CLASSES = 5
 _LARGEST_RATE = 0.9
 #: Smallest expected size of a component, as a share of the mean of its kind.
 _LEAST_SHARE = 0.1
-#: Maximum number of rounds of `fit_sizes`, and the accepted relative error of a size.
-_N_ROUNDS, _TOLERANCE = 400, 0.02
-#: Rounds of the weights for each move of the prototypes. If both change in every round, they may
-#: go round in circles.
-_ROUNDS_PER_MOVE = 3
+#: Maximum number of times that `fit_sizes` shares the rows, and the accepted relative error of a
+#: size.
+_N_ROUNDS, _TOLERANCE = 1000, 0.02
+#: Rounds that a step of the weights looks back on.
+_MEMORY = 5
 
-#: An array of float64: of numpy, or of torch on the device of the rows.
-Array = Any
 #: From prototypes (K, q) and log weights (K,): the shares of rows that the components hold, summed
 #: over the rows (K,), and the rows weighted by these shares (K, q).
-ShareRows = Callable[[Array, Array], tuple[Array, Array]]
+ShareRows = Callable[[Doubles, Doubles], tuple[Doubles, Doubles]]
 
 
 class ExpectedSizes(NamedTuple):
     """Expected numbers of unlabelled rows."""
 
-    unlabelled: Array  # (K,)
+    unlabelled: Doubles  # (K,)
     log_variance: float  # of the true sizes around them, on a log scale
 
 
@@ -116,14 +114,19 @@ def _known_sizes(n_labels: Ints, rate: float) -> tuple[Doubles, float]:
 class FittedSizes(NamedTuple):
     """A partition that heeds the expected sizes."""
 
-    prototypes: Array  # (K, q)
-    offsets: Array  # (K,) ε·log w, to be subtracted from the squared distances
-    sizes: Array  # (K,) numbers of unlabelled rows, by shares
+    prototypes: Doubles  # (K, q)
+    offsets: Doubles  # (K,) ε·log w, to be subtracted from the squared distances
+    sizes: Doubles  # (K,) numbers of unlabelled rows, by shares
     converged: bool
+    n_rounds: int  # how often the rows were shared
 
 
 def fit_sizes(
-    share_rows: ShareRows, prototypes: Array, n_known: int, expected: ExpectedSizes, xp: Any = np
+    share_rows: ShareRows,
+    prototypes: Doubles,
+    n_known: int,
+    expected: ExpectedSizes,
+    start: Doubles | None = None,
 ) -> FittedSizes:
     r"""Move novel prototypes and adjust weights until components have about the expected sizes.
 
@@ -132,47 +135,83 @@ def fit_sizes(
 
     .. math::
         r_{ik} ∝ w_k \exp(-|v_i - μ_k|^2/ε), \quad h_k = \sum_i r_{ik},
-        \quad w_k ← (w_k n_k / h_k)^g, \quad μ_k ← \sum_i r_{ik} v_i / h_k
+        \quad w_k = (w_k n_k / h_k)^g, \quad μ_k = \sum_i r_{ik} v_i / h_k
 
     g = 1 - s²/δ² is the gain of the expectation: s² is the variance of true sizes around the
     expected ones, and δ² that of the sizes that nearest prototypes give, both on a log scale. If
     all classes are of one size, s² = 0 and the expected sizes are reached; if sizes differ as much
-    as those that are found, g = 0 and nothing is changed. Prototypes move in every third round.
+    as those that are found, g = 0 and nothing is changed.
+
+    For fixed prototypes the weights are found first, and only then the prototypes move. Each of the
+    two lowers the same cost of transport, so it ends; with weights that are only half found,
+    prototypes may go round in circles.
 
     Parameters
     ----------
     share_rows : callable
         Shares the rows among the components; see `ShareRows`, and `share_by_distance`.
     prototypes : ndarray of shape (K, q)
-        μ to start with, of float64.
+        μ of a partition that knows nothing of sizes, of float64; δ² is measured there.
     n_known : int
         K^l; the prototypes of known classes do not move.
     expected : ExpectedSizes
         n_k > 0, and s².
-    xp : module, default=numpy
-        numpy, or torch if all arrays are tensors on one device.
+    start : ndarray of shape (K, q), optional
+        μ to start from, if a partition with such sizes was found before; else `prototypes`.
 
     Returns
     -------
     FittedSizes
         Prototypes, offsets and sizes.
     """
-    prototypes, log_weights = prototypes + 0.0, 0.0 * expected.unlabelled  # copies
+    prototypes, log_weights = prototypes.copy(), np.zeros(len(prototypes))
     held, sums = share_rows(prototypes, log_weights)
-    found = float(xp.square(xp.log(expected.unlabelled / held)).mean())
+    found = float(np.square(np.log(expected.unlabelled / held)).mean())
     gain = max(0.0, 1 - expected.log_variance / found) if found > 0 else 0.0
-    converged = gain == 0
-    for number in range(_N_ROUNDS if gain > 0 else 0):
-        wanted = gain * (log_weights + xp.log(expected.unlabelled / held))
-        step, log_weights = xp.abs(wanted - log_weights).max(), wanted
-        if number % _ROUNDS_PER_MOVE == 0:
-            prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
+    n_rounds, converged, has_moved = 1, gain == 0, False
+    if start is not None and not converged:
+        prototypes[n_known:], n_rounds = start[n_known:], 2
         held, sums = share_rows(prototypes, log_weights)
-        # a round after a move shows what it has changed; only then a GPU has to be waited for
-        if number % _ROUNDS_PER_MOVE == 1 and float(step) < _TOLERANCE:
+    steps = _Steps()
+    while not converged and n_rounds < _N_ROUNDS:
+        error = gain * (log_weights + np.log(expected.unlabelled / held)) - log_weights
+        if np.abs(error).max() >= _TOLERANCE:
+            log_weights = steps.next(log_weights, error)
+        elif has_moved and not steps.errors:  # the move has changed nothing
             converged = True
             break
-    return FittedSizes(prototypes, SOFTNESS * log_weights, held, converged)
+        else:
+            prototypes[n_known:] = sums[n_known:] / held[n_known:, None]
+            steps, has_moved = _Steps(), True
+        held, sums = share_rows(prototypes, log_weights)
+        n_rounds += 1
+    return FittedSizes(prototypes, SOFTNESS * log_weights, held, converged, n_rounds)
+
+
+class _Steps:
+    """Steps to a point x with f(x) = x, from points and their errors f(x) - x.
+
+    A plain step goes to f(x). Anderson's acceleration goes to the combination of the last points
+    whose errors, if f were linear, would cancel. After a step that made the error larger, it starts
+    anew with a plain one.
+    """
+
+    def __init__(self) -> None:
+        self.points: list[Doubles] = []
+        self.errors: list[Doubles] = []
+
+    def next(self, point: Doubles, error: Doubles) -> Doubles:
+        """The point to try next."""
+        if self.errors and np.abs(error).max() > np.abs(self.errors[-1]).max():
+            self.points, self.errors = [], []
+        ahead = point + error
+        if self.errors:
+            errors = np.stack(self.errors) - error
+            shares = np.linalg.lstsq(errors.T, -error, rcond=1e-6)[0]
+            ahead = ahead + shares @ (np.stack(self.points) + np.stack(self.errors) - ahead)
+        self.points = [*self.points, point][-_MEMORY:]
+        self.errors = [*self.errors, error][-_MEMORY:]
+        return ahead
 
 
 def share_by_distance(V: Floats) -> ShareRows:
