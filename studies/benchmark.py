@@ -14,7 +14,7 @@ waits for its trials. `try` judges other settings of GPC on hidden known classes
 OPTIONS are those of `newfound bench run` for all lines: --root, --work, --results, --epochs,
 --tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts. Each line writes the same
 record as if the command were typed. What is finished is skipped, so a plan that was cut off
-continues.
+continues. Without --plan, the lines are printed that the protocol asks for and --results lacks.
 """
 
 from __future__ import annotations
@@ -25,17 +25,21 @@ import io
 import json
 import queue
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import torch
 import torch.multiprocessing as mp
 
 from newfound.bench import commands
+from newfound.bench.case import PARTS, Case, case_key
 from newfound.bench.datasets import load_dataset
-from newfound.bench.methods import find_method
+from newfound.bench.methods import NAMES, find_method
 from newfound.bench.protocol import bench_settings
+from newfound.bench.record import Record
 from newfound.bench.run import Place, rows_of
 from newfound.bench.splits import make_split
+from newfound.bench.tuning import trials_of
 from newfound.deep.engine import start_engine
 from newfound.deep.images.view_pairs import Shelf, StoredViews, shared_views
 from newfound.deep.method import PrototypicalContrast
@@ -149,6 +153,53 @@ def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
     return runs + listed(method, clustering="mixture") if has_features else runs
 
 
+def whole_plan(rivals: tuple[str, ...]) -> list[str]:
+    """All lines that the protocol asks for, the most important first."""
+    # PIM clusters the features of GCD, in GCD's line
+    methods = [name for name in NAMES if name not in ("gpc", "gpc-literal", "pim")]
+    ways = [f"{k} {seed}" for k in ("known", "count", "brent") for seed in range(3)]
+    lines = [f"tune {name} {i}" for name in ("gpc", *methods) for i in range(n_trials(name))]
+    lines += [f"run {name} {way}" for way in ways for name in ("gpc", *methods)]
+    lines += [f"run gpc-literal {k} {seed}" for k in ("known", "unknown") for seed in range(3)]
+    lines += [f"run gpc count {seed} --without {part}" for seed in range(3) for part in PARTS]
+    own = {"gcd" if name == "pim" else name for name in rivals} | {"gpc"}
+    return lines + [f"run {name} known 0 --draw {i}" for name in sorted(own) for i in (1, 2)]
+
+
+def n_trials(method: str) -> int:
+    return len(trials_of(method, bench_settings("cub", method=method)))
+
+
+def best_rivals(records: list[Record], n: int = 2) -> tuple[str, ...]:
+    """The rivals with the highest mean of All, K given."""
+    scores = defaultdict(list)
+    for record in records:
+        case = record.case
+        own = case.clustering == "own" and not case.draw and not case.hidden
+        if own and case.k == "known" and case.method not in ("gpc", "mixture"):
+            scores[case.method].append(record.all)
+    return tuple(sorted(scores, key=lambda name: -sum(scores[name]) / len(scores[name]))[:n])
+
+
+def missing(given: argparse.Namespace) -> list[str]:
+    """Lines of the whole plan of which a record is missing."""
+    records = commands.read_records(given.results)
+    trials = [] if given.tuned is None else commands.read_records(given.tuned)
+
+    def key(case: Case) -> str:
+        return case_key(case, without=("weights",))
+
+    done = {key(record.case) for record in (*records, *trials)}
+
+    def is_open(line: str) -> bool:
+        try:
+            return any(key(run.case) not in done for run in runs_of(line.split(), given))
+        except InputError:  # its trials are not finished
+            return True
+
+    return [line for line in whole_plan(best_rivals(records)) if is_open(line)]
+
+
 def value_of(text: str) -> object:
     """A number or a truth value, or the text itself."""
     try:
@@ -187,7 +238,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("dataset")
-    parser.add_argument("--plan", type=Path, required=True, help="a file, see above")
+    parser.add_argument("--plan", type=Path, help="a file, see above")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--minutes", type=float, default=600.0)
     for name in ("root", "work", "results"):
@@ -199,6 +250,9 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--n-starts", type=int, default=20)
     given = parser.parse_args()
+    if given.plan is None:
+        print("\n".join(missing(given)))
+        return
     lines = [line.split() for line in given.plan.read_text(encoding="utf-8").splitlines()]
     run_plan(given, [line for line in lines if line])
 
