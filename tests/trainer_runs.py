@@ -37,14 +37,14 @@ def run(digits, folder, settings=None, **options):
 
 
 @contextlib.contextmanager
-def reached_sizes():
+def reached_sizes(**more):
     """Few pictures and few labels: labels are taken as drawn, and sizes to be those expected."""
 
     def known_sizes(n_labels, rate):
         return np.full(len(n_labels), n_labels.mean() / rate), 0.0
 
     changes = {"labelled_by_class": lambda *given: False, "_known_sizes": known_sizes}
-    with patch.multiple("newfound.mixture.sizes", **changes):
+    with patch.multiple("newfound.mixture.sizes", **changes, **more):
         yield
 
 

@@ -212,7 +212,7 @@ def test_few_known_classes_are_not_rehearsed():
 def test_it_says_so_if_sizes_were_expected(labels):
     rng = np.random.default_rng(0)
     truth = np.repeat(np.arange(8), 60)
-    X = (np.eye(8)[truth] + 0.3 * rng.normal(size=(480, 8))).astype(np.float32)
+    X = (np.eye(8)[truth] + 0.4 * rng.normal(size=(480, 8))).astype(np.float32)
     chosen = rng.permutation(360)[:180] if labels == "drawn" else np.arange(0, 360, 2)
     y = np.full(480, None, dtype=object)
     y[chosen] = [f"class {code}" for code in truth[chosen]]
