@@ -257,8 +257,15 @@ def test_a_partition_knows_the_prototypes_of_the_one_before(features, blobs):
 
 
 def test_a_component_that_is_lost_has_no_prototype_before(features, blobs):
-    labels = np.append(blobs.truth, 5)  # one row of a sixth component amid the last class
-    X, y = np.vstack([features, features[-1:]]), np.append(blobs.y, -1)
-    clusters = found(X, y, labels, moves=False)
-    assert clusters.n_components == len(np.unique(clusters.labels))
-    assert clusters.before is None or clusters.before.shape == clusters.prototypes.shape
+    """Rows of all classes: their mean is far from each of them, and they go back."""
+    labels = blobs.truth.copy()
+    for code in range(5):
+        labels[np.flatnonzero((blobs.truth == code) & (blobs.y == -1))[:4]] = 5
+    clusters = found(features, blobs.y, labels, moves=False)
+    assert clusters.n_components == 5
+    for k in (3, 4):
+        mean = clusters.V[labels == k].mean(axis=0)
+        np.testing.assert_allclose(clusters.before[k], mean, atol=1e-5)
+    assert clusters.before.shape == clusters.prototypes.shape
+    # a given K is kept by rows that the partition before did not have together
+    assert found(features, blobs.y, labels, moves=False, n_components=6).before is None
