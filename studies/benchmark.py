@@ -12,7 +12,7 @@ word is handed on to `newfound bench run`:
 `run` also puts our mixture on the finished features of a rival. A method that is tuned (--tuned)
 waits for its trials. `try` judges other settings of GPC on hidden known classes, like a trial.
 OPTIONS are those of `newfound bench run` for all lines: --root, --work, --results, --epochs,
---tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts. Each line writes the same
+--tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts, --precision, --compile. Each line writes the same
 record as if the command were typed. What is finished is skipped, so a plan that was cut off
 continues. Without --plan, the lines are printed that the protocol asks for and --results lacks.
 """
@@ -55,10 +55,15 @@ def seed_of(line: list[str]) -> int:
     return 0 if line[0] == "tune" else int(line[3 if line[0] == "run" else 2])
 
 
+def shared(given: argparse.Namespace) -> dict[str, object]:
+    """The settings that all lines have."""
+    names = ("model", "weights", "n_stored_views", "precision", "compile")
+    return {name: getattr(given, name) for name in names}
+
+
 def fill_shelf(given: argparse.Namespace, seed: int) -> Shelf:
     """The stored views of a seed, on the GPU."""
-    values = {name: getattr(given, name) for name in ("n_stored_views", "model", "weights")}
-    settings = bench_settings(given.dataset, given.model).with_changes(**values, seed=seed)
+    settings = bench_settings(given.dataset, given.model).with_changes(**shared(given), seed=seed)
     data = load_dataset(given.dataset, given.root, incomplete=True)
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
     pixels = rows_of(data, make_split(data), settings, given.work)
@@ -120,8 +125,7 @@ def do(line: list[str], given: argparse.Namespace, shelf: Shelf) -> None:
 
 def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
     """What a line stands for."""
-    names = ("model", "weights", "n_stored_views", "epochs")
-    changes = {name: getattr(given, name) for name in names}
+    changes = {**shared(given), "epochs": given.epochs}
     trial = {**changes, "epochs": given.tune_epochs}
     if line[0] == "tune":
         method, number = line[1], int(line[2])
@@ -249,6 +253,8 @@ def main() -> None:
     for name, value in (("n-stored-views", 16), ("epochs", 100), ("tune-epochs", 30)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--n-starts", type=int, default=20)
+    parser.add_argument("--precision", default="auto", help="bf16-mixed is much faster on many CPUs")
+    parser.add_argument("--compile", action="store_true")
     given = parser.parse_args()
     if given.plan is None:
         print("\n".join(missing(given)))

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from newfound.bench.datasets.feature_file import is_feature_file
+from newfound.bench.datasets.long_tail import base_of
 from newfound.bench.methods import find_method
 from newfound.bench.protocol import bench_settings
 from newfound.bench.record import Record
@@ -61,6 +62,8 @@ def best_trial(
 ) -> Trial | None:
     """The trial with the highest score on hidden known classes; of equal ones the first.
 
+    A long tail takes the trials of the data set that it is cut from: nothing is chosen on it.
+
     Parameters
     ----------
     method, source : str
@@ -80,6 +83,7 @@ def best_trial(
     InputError
         If there are no trials, some are missing, or they had other values than today's.
     """
+    source = base_of(source)
     base = bench_settings(source, changes.get("model"), method=method)
     declared, model = trials_of(method, base), base.network.model
     weights = weights_id(changes.get("weights", base.network.weights))

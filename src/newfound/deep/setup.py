@@ -93,11 +93,11 @@ def set_up(pixels: ArrayLike, settings: Settings, method: Method, fabric: Fabric
     optimiser = make_optimiser(network, settings.optimiser)
     if fabric.world_size > 1:
         share_batch_norm(network)
-    if fabric.device.type == "cuda":
+    if fabric.device.type == "cuda" or settings.run.precision.startswith("bf16"):
         # twice as fast for convolutions
         network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if settings.run.compile:
-        backbone.compile()
+        network.compile()
     wrapped, wrapped_optimiser = fabric.setup(network, optimiser)
     decay = settings.optimiser.weight_average if method.averages_weights else 0.0
     return TrainingSetup(

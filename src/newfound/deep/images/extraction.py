@@ -24,8 +24,8 @@ from newfound.deep.network.backbone import Backbone
 from newfound.deep.shard import Shard
 from newfound.errors import DiscoveryWarning
 
-#: Images at a time; few on a CPU, so that memory use stays small.
-CHUNK = {"cuda": 512, "cpu": 64}
+#: Images at a time; few on a CPU, so that what a layer computes stays in its cache.
+CHUNK = {"cuda": 512, "cpu": 8}
 #: Kept inputs take no more than this share of the free memory.
 SHARE_OF_MEMORY = 0.4
 
