@@ -12,9 +12,10 @@ word is handed on to `newfound bench run`:
 `run` also puts our mixture on the finished features of a rival. A method that is tuned (--tuned)
 waits for its trials. `try` judges other settings of GPC on hidden known classes, like a trial.
 OPTIONS are those of `newfound bench run` for all lines: --root, --work, --results, --epochs,
---tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts, --precision, --compile. Each line writes the same
-record as if the command were typed. What is finished is skipped, so a plan that was cut off
-continues. Without --plan, the lines are printed that the protocol asks for and --results lacks.
+--tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts, --precision, --compile.
+Each line writes the same record as if the command were typed. What is finished is skipped, so a
+plan that was cut off continues. Without --plan, the lines are printed that the protocol asks for
+and --results lacks.
 """
 
 from __future__ import annotations
@@ -253,7 +254,7 @@ def main() -> None:
     for name, value in (("n-stored-views", 16), ("epochs", 100), ("tune-epochs", 30)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--n-starts", type=int, default=20)
-    parser.add_argument("--precision", default="auto", help="bf16-mixed is much faster on many CPUs")
+    parser.add_argument("--precision", default="auto", help="bf16-mixed: faster on many CPUs")
     parser.add_argument("--compile", action="store_true")
     given = parser.parse_args()
     if given.plan is None:

@@ -24,10 +24,29 @@ from newfound.deep.network.backbone import Backbone
 from newfound.deep.shard import Shard
 from newfound.errors import DiscoveryWarning
 
-#: Images at a time; few on a CPU, so that what a layer computes stays in its cache.
-CHUNK = {"cuda": 512, "cpu": 8}
+#: Images at a time on a GPU, and at most elsewhere.
+_ON_GPU, _ELSEWHERE = 512, 64
+#: Pixels at a time on a CPU: what a layer computes from more of them does not stay in its cache.
+_PIXELS_ON_CPU = 8 * 224**2
 #: Kept inputs take no more than this share of the free memory.
 SHARE_OF_MEMORY = 0.4
+
+
+def chunk_size(device: torch.device, image_size: int) -> int:
+    """How many images a network works on at a time, when nothing is trained.
+
+    Parameters
+    ----------
+    device : device
+        Where it computes.
+    image_size : int
+        Side of the square images.
+    """
+    if device.type == "cuda":
+        return _ON_GPU
+    if device.type == "cpu":
+        return max(1, min(_ELSEWHERE, _PIXELS_ON_CPU // image_size**2))
+    return _ELSEWHERE
 
 
 def features_of(
@@ -124,7 +143,7 @@ class Extractor:
         self._fabric = fabric
         self._mine = np.arange(len(feed))[Shard(len(feed), fabric).own]
         device = next(backbone.parameters()).device if fabric is None else fabric.device
-        self._chunk = chunk or CHUNK.get(device.type, 64)
+        self._chunk = chunk or chunk_size(device, backbone.image_size)
         self._keep = keep_inputs and backbone.is_split
         self._kept: list[Tensor] = []
 

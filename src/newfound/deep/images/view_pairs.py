@@ -18,7 +18,7 @@ from torch import Tensor
 
 from newfound.arrays import Ints
 from newfound.deep.engine import share_of
-from newfound.deep.images.extraction import CHUNK, SHARE_OF_MEMORY, free_memory
+from newfound.deep.images.extraction import SHARE_OF_MEMORY, chunk_size, free_memory
 from newfound.deep.images.feed import Feed
 from newfound.deep.images.views import Views, draw
 from newfound.deep.network.backbone import Backbone
@@ -162,7 +162,7 @@ class StoredViews:
         progress: Callable[[int, int], object],
     ) -> Tensor:
         """Random views of all images through the frozen part, (n, n_views, ...)."""
-        chunk = CHUNK.get(self._fabric.device.type, 64)
+        chunk = chunk_size(self._fabric.device, backbone.image_size)
         rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
         stored: Tensor | None = None
         was_training = backbone.training
