@@ -283,6 +283,7 @@ def test_a_tuned_run_has_the_values_of_its_best_trial(tmp_path):
     assert tuned.case.changes == best.case.changes
     assert plain.case.trial is None
     assert "bench tune uno digits" in fail("run", "uno", "digits", *options)
+    assert "takes the trials of digits" in fail("tune", "simgcd", "digits-lt")
 
 
 # --- tables

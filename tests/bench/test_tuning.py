@@ -167,3 +167,4 @@ def test_the_best_trial_is_taken_and_must_be_whole(trials):
     best = best_trial("gpc", "digits", {}, scored)  # of equal ones the first
     assert best == (1, {"weight_average": 0.0})
     assert best_trial("kmeans", "digits", {}, []) is None
+    assert best_trial("gpc", "digits-lt", {}, scored) == best  # nothing is chosen on a long tail

@@ -191,3 +191,23 @@ def test_the_mode_is_put_back_even_if_an_image_cannot_be_read(backbone, digits):
     with pytest.raises(OSError):  # noqa: PT011
         extraction.features_of(backbone, map(broken, [1]))
     assert backbone.training
+
+
+def test_a_cpu_gets_few_large_images_at_a_time():
+    cpu, gpu, other = map(torch.device, ("cpu", "cuda", "mps"))
+    sizes = [extraction.chunk_size(cpu, side) for side in (28, 64, 96, 224, 448, 4000)]
+    assert sizes == [64, 64, 43, 8, 2, 1]
+    assert [extraction.chunk_size(device, 224) for device in (gpu, other)] == [512, 64]
+
+
+def test_pictures_go_through_the_network_in_chunks(monkeypatch):
+    backbone = load_backbone("test_efficientnet", "random", image_size=64)
+    pictures = np.random.default_rng(0).integers(0, 256, (7, 64, 64, 3), dtype=np.uint8)
+    whole = features_of_pictures(backbone, pictures)
+    monkeypatch.setattr(extraction, "_PIXELS_ON_CPU", 3 * 64**2)
+    seen = []
+    backbone.register_forward_pre_hook(lambda module, images: seen.append(len(images[0])))
+    np.testing.assert_allclose(
+        features_of_pictures(backbone, pictures), whole, rtol=1e-4, atol=1e-4
+    )
+    assert seen == [3, 3, 1]

@@ -99,9 +99,10 @@ def features_of_pictures(
     device = next(backbone.parameters()).device
     # writable: torch warns about arrays that it could write to but must not
     pixels = torch.from_numpy(np.require(pictures, requirements=["C", "W"])).to(device)
-    images = pixels.permute(0, 3, 1, 2).float() / 255
-    mean, std = (images.new_tensor(v)[:, None, None] for v in (backbone.mean, backbone.std))
-    return features_of(backbone, [(images - mean) / std]).cpu().numpy()
+    chunks = pixels.permute(0, 3, 1, 2).split(chunk_size(device, pictures.shape[1]))
+    mean, std = (torch.tensor(v).to(device)[:, None, None] for v in (backbone.mean, backbone.std))
+    images = ((chunk.float() / 255 - mean) / std for chunk in chunks)
+    return features_of(backbone, images).cpu().numpy()
 
 
 class Extractor:
