@@ -254,16 +254,7 @@ def _list_trials(
     methods: str, datasets: str, n_trials: int, changes: dict[str, Any], variant: dict[str, Any]
 ) -> list[_Run]:
     """All trials of the methods that have something to tune."""
-    from newfound.bench.datasets.long_tail import base_of
-    from newfound.bench.protocol import bench_settings
-    from newfound.bench.tuning import trials_of
-
-    for source in datasets.split(","):
-        if (base := base_of(source)) != source:
-            raise InputError(f"{source} takes the trials of {base}. Tune {base} instead.")
-
-    def trials(name: str, source: str) -> list[dict[str, Any]]:
-        return trials_of(name, bench_settings(source, changes.get("model"), method=name))
+    from newfound.bench.tuning import trials_on
 
     return [
         _make_run(
@@ -274,7 +265,7 @@ def _list_trials(
         )
         for source in datasets.split(",")
         for name in _methods_for(methods, source)
-        for number, values in enumerate(trials(name, source)[:n_trials])
+        for number, values in enumerate(trials_on(name, source, changes.get("model"))[:n_trials])
     ]
 
 

@@ -57,6 +57,27 @@ def trials_of(method: str, base: Settings) -> list[dict[str, Any]]:
     ]
 
 
+def trials_on(method: str, source: str, model: str | None) -> list[dict[str, Any]]:
+    """The values that each trial of a method changes on a data set.
+
+    Parameters
+    ----------
+    method, source : str
+        Ids.
+    model : str or None
+        Name of the backbone; None for the data set's own.
+
+    Raises
+    ------
+    InputError
+        If the data set is a long tail, which takes the trials of the set that it is cut from.
+    """
+    base = base_of(source)
+    if base != source:
+        raise InputError(f"{source} takes the trials of {base}. Tune {base} instead.")
+    return trials_of(method, bench_settings(source, model, method=method))
+
+
 def best_trial(
     method: str, source: str, changes: dict[str, Any], records: list[Record]
 ) -> Trial | None:
