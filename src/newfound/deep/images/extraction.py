@@ -99,7 +99,7 @@ def features_of_pictures(
     device = next(backbone.parameters()).device
     # writable: torch warns about arrays that it could write to but must not
     pixels = torch.from_numpy(np.require(pictures, requirements=["C", "W"])).to(device)
-    chunks = pixels.permute(0, 3, 1, 2).split(chunk_size(device, pictures.shape[1]))
+    chunks = torch.split(pixels.permute(0, 3, 1, 2), chunk_size(device, pictures.shape[1]))
     mean, std = (torch.tensor(v).to(device)[:, None, None] for v in (backbone.mean, backbone.std))
     images = ((chunk.float() / 255 - mean) / std for chunk in chunks)
     return features_of(backbone, images).cpu().numpy()
