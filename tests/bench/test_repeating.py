@@ -48,7 +48,9 @@ def test_the_command_makes_the_same_case(case, listed):
     assert cases_of(command_of(case), case.weights, listed) == [case_key(case, without=("trial",))]
 
 
-@pytest.mark.parametrize("place", ["cub", "cub/tuning.jsonl", "cars", "cars/tuning.jsonl"])
+@pytest.mark.parametrize(
+    "place", ["cub", "cub/tuning.jsonl", "cars", "cars/tuning.jsonl", "cub-lt"]
+)
 def test_every_record_can_be_repeated(place, listed):
     """The published ones, so that a reader can go from any number to its command."""
     known = {}
