@@ -13,6 +13,8 @@ word is handed on to `newfound bench run`:
 waits for its trials. `try` judges other settings of GPC on hidden known classes, like a trial.
 OPTIONS are those of `newfound bench run` for all lines: --root, --work, --results, --epochs,
 --tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts, --precision, --compile.
+Other settings that all lines share are named like those of `try`: --with
+image_size=128,n_labelled_per_batch=256,n_unlabelled_per_batch=256.
 Each line writes the same record as if the command were typed. What is finished is skipped, so a
 plan that was cut off continues. Without --plan, the lines are printed that the protocol asks for
 and --results lacks.
@@ -24,6 +26,7 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import queue
 import time
 from collections import defaultdict
@@ -35,10 +38,12 @@ import torch.multiprocessing as mp
 from newfound.bench import commands
 from newfound.bench.case import PARTS, Case, case_key
 from newfound.bench.datasets import load_dataset
+from newfound.bench.finding_k import find_k
 from newfound.bench.methods import NAMES, find_method
 from newfound.bench.protocol import bench_settings
 from newfound.bench.record import Record
 from newfound.bench.run import Place, rows_of
+from newfound.bench.run_files import start_file
 from newfound.bench.splits import make_split
 from newfound.bench.tuning import trials_of
 from newfound.deep.engine import start_engine
@@ -59,20 +64,30 @@ def seed_of(line: list[str]) -> int:
 def shared(given: argparse.Namespace) -> dict[str, object]:
     """The settings that all lines have."""
     names = ("model", "weights", "n_stored_views", "precision", "compile")
-    return {name: getattr(given, name) for name in names}
+    return {name: getattr(given, name) for name in names} | values_of(given.others)
 
 
-def fill_shelf(given: argparse.Namespace, seed: int) -> Shelf:
-    """The stored views of a seed, on the GPU."""
+def searched_k(line: list[str]) -> str:
+    """How K is searched for before the training of a line, if it is."""
+    return line[2] if line[0] == "run" else "brent"
+
+
+def prepare(given: argparse.Namespace, seed: int, ways: set[str]) -> Shelf:
+    """The stored views of a seed, on the GPU; and K, which else every worker would search."""
     settings = bench_settings(given.dataset, given.model).with_changes(**shared(given), seed=seed)
     data = load_dataset(given.dataset, given.root, incomplete=True)
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
-    pixels = rows_of(data, make_split(data), settings, given.work)
+    split = make_split(data)
+    pixels = rows_of(data, split, settings, given.work)
     setup = set_up(pixels, settings, PrototypicalContrast(settings), fabric)
     shelf = Shelf()
     with shared_views(shelf):
         parts = setup.network.backbone, setup.views, setup.feed, fabric
         StoredViews(*parts, n_views=given.n_stored_views, seed=seed)
+    start = start_file(given.dataset, split, settings, given.work)
+    for way in sorted(ways & {"brent", "count"}):
+        case = Case("kmeans", given.dataset, k=way, seed=seed)
+        find_k(case, split, pixels, settings, start)
     return shelf
 
 
@@ -132,9 +147,7 @@ def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
         method, number = line[1], int(line[2])
         return [commands._list_trials(method, given.dataset, 99, trial, {"n_starts": 5})[number]]
     if line[0] == "try":
-        values = dict(part.split("=") for part in line[1].split(",") if "=" in part)
-        own = {name: value_of(text) for name, text in values.items()}
-        own = {**trial, **own, "seed": seed_of(line)}
+        own = {**trial, **values_of(line[1]), "seed": seed_of(line)}
         return [commands._make_run("gpc", given.dataset, own, {"hidden": True, "k": "brent"})]
     _, method, k, seed, *more = line
     variant = dict(zip((name[2:].replace("-", "_") for name in more[::2]), more[1::2], strict=True))
@@ -205,6 +218,12 @@ def missing(given: argparse.Namespace) -> list[str]:
     return [line for line in whole_plan(best_rivals(records)) if is_open(line)]
 
 
+def values_of(text: str) -> dict[str, object]:
+    """Settings by name, from text like ``warmup_epochs=0,whiten=false``."""
+    pairs = (part.split("=") for part in text.split(",") if "=" in part)
+    return {name: value_of(value) for name, value in pairs}
+
+
 def value_of(text: str) -> object:
     """A number or a truth value, or the text itself."""
     try:
@@ -216,9 +235,14 @@ def value_of(text: str) -> object:
 def run_plan(given: argparse.Namespace, lines: list[list[str]]) -> None:
     """Run the lines, the first ones first, as many at once as there are workers."""
     until, started = time.time() + 60 * given.minutes, time.time()
-    shelves = {seed: fill_shelf(given, seed) for seed in sorted({seed_of(line) for line in lines})}
+    ways = defaultdict(set)
+    for line in lines:
+        ways[seed_of(line)].add(searched_k(line))
+    shelves = {seed: prepare(given, seed, ways[seed]) for seed in sorted(ways)}
     torch.cuda.empty_cache()
-    print(f"stored views of {len(shelves)} seeds in {time.time() - started:.0f} s", flush=True)
+    print(f"{len(shelves)} seeds prepared in {time.time() - started:.0f} s", flush=True)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ[name] = "1"  # from here on each worker has one core
     context = mp.get_context("spawn")
     _, waiting, done = queues = [context.Queue() for _ in range(3)]
     for line in lines:
@@ -253,6 +277,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", required=True)
     for name, value in (("n-stored-views", 16), ("epochs", 100), ("tune-epochs", 30)):
         parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--with", dest="others", default="", help="other settings, see above")
     parser.add_argument("--n-starts", type=int, default=20)
     parser.add_argument("--precision", default="auto", help="bf16-mixed: faster on many CPUs")
     parser.add_argument("--compile", action="store_true")

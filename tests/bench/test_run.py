@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import save_file
 
 import newfound
 from newfound.bench import finding_k, provenance
 from newfound.bench import run as module
 from newfound.bench.case import Case
+from newfound.bench.datasets import DataSet
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import NAMES
 from newfound.bench.protocol import bench_settings, make_case
@@ -473,6 +475,18 @@ def test_images_are_taken_as_they_are_or_made_smaller(tmp_path, small_set):
     np.testing.assert_array_equal(
         rows_of(small_set, part, DIGITS, tmp_path), small_set.array[part.rows]
     )
+
+
+@pytest.mark.parametrize(("side", "expected"), [(6, 6), (None, 8), (20, 8)])
+def test_files_of_small_images_are_stored_at_their_own_side(tmp_path, side, expected):
+    paths = [tmp_path / "a" / f"{i}.png" for i in range(4)]
+    paths[0].parent.mkdir()
+    for path in paths:
+        Image.new("RGB", (6, 6), "red").save(path)
+    data = DataSet("files", np.array([0, 0, 1, 1]), ("a", "b"), (0,), paths=paths, side=side)
+    settings = DIGITS.with_changes(image_size=8, crop_max=1.0)
+    stored = rows_of(data, make_split(data), settings, tmp_path / "work")
+    assert stored.shape == (4, 3, expected, expected)
 
 
 # --- no path is recorded

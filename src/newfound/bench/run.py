@@ -180,6 +180,7 @@ def rows_of(dataset: DataSet, split: Split, settings: Settings, work: Path) -> n
     elif dataset.array is not None and dataset.array.shape[-1] <= size:
         X = dataset.array  # the views are enlarged later
     else:
+        size = size if dataset.side is None else min(size, dataset.side)
         X = dataset.pixels(size, work / f"pictures-{dataset.name}-{size}")
     assert X is not None
     return X if len(split.rows) == len(X) else X[split.rows]

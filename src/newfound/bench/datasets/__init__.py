@@ -142,6 +142,7 @@ def _checked(name: str, source: Source, listing: Listing, incomplete: bool) -> D
         array=listing.array,
         layout=listing.layout,
         complete=complete,
+        side=source.side,
         n_labelled=source.n_labelled,
         n_unlabelled=source.n_unlabelled,
     )

@@ -47,6 +47,9 @@ class DataSet:
         "features". The same images in another order give another draw of labels.
     complete : bool
         Whether no image is missing.
+    side : int or None
+        Side of the images as they are published, in pixels; None if they differ. Image files are
+        never stored larger than that.
     n_labelled, n_unlabelled : int or None
         |D^l| and |D^u| of the field's split of the complete data set, if they are known.
     """
@@ -59,6 +62,7 @@ class DataSet:
     array: npt.NDArray[Any] | None = field(default=None, repr=False)
     layout: str = "official"
     complete: bool = True
+    side: int | None = None
     n_labelled: int | None = None
     n_unlabelled: int | None = None
 

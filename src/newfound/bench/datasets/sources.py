@@ -57,6 +57,8 @@ class Source:
         Folder of a pickled version, which is never opened.
     archive : Archive or None
         Archive that can be downloaded without an account.
+    side : int or None
+        Side of the images, in pixels, if all are published at the same.
     n_labelled, n_unlabelled : int or None
         |D^l| and |D^u| of the field's split.
     """
@@ -73,6 +75,7 @@ class Source:
     inner: str = ""
     pickled: str = ""
     archive: Archive | None = None
+    side: int | None = None
     n_labelled: int | None = None
     n_unlabelled: int | None = None
 
@@ -132,6 +135,7 @@ SOURCES: dict[str, Source] = {
             "cifar-10-batches-bin",
             "c32a1d4ab5d03f1284b67883e8d87530",
         ),
+        side=32,
         n_labelled=12_500,
         n_unlabelled=37_500,
     ),
@@ -150,6 +154,7 @@ SOURCES: dict[str, Source] = {
             "cifar-100-binary",
             "03b5dce01913d631647c71ecec9e9cb8",
         ),
+        side=32,
         n_labelled=20_000,
         n_unlabelled=30_000,
     ),
@@ -227,6 +232,7 @@ SOURCES: dict[str, Source] = {
         page="http://cs231n.stanford.edu/tiny-imagenet-200.zip",
         n_classes=200,
         n_images=100_000,
+        side=64,
         known=first(100),
         folders=("tiny-imagenet-200/train",),
         inner="images",
