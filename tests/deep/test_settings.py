@@ -223,7 +223,6 @@ def test_the_letter_of_the_paper():
         "supervised_weight": 0.0,
         "moves_after_epoch": True,
         "moves_every": 1,
-        "contrastive_temperature": 1.0,
         "prototype_temperature": 1.0,
         "target_temperature": 0.0,
         "sizes": "none",

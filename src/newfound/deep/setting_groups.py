@@ -99,7 +99,7 @@ class OptimiserSettings(Group):
 class LossSettings(Group):
     """Weights and temperatures of the losses."""
 
-    contrastive_temperature: float = _setting(0.1, "τ of the contrastive loss, Eq. 1.", least=1e-6)
+    contrastive_temperature: float = _setting(1.0, "τ of the contrastive loss, Eq. 1.", least=1e-6)
     supervised_weight: float = _setting(
         0.35, "Share of the supervised contrastive loss; the paper has none.", least=0
     )

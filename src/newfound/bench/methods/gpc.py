@@ -45,7 +45,7 @@ class GPCMethod(BenchMethod):
     pca_by_default = True
     own_k: ClassVar[KSource] = "count"
     defaults: ClassVar[Mapping[str, Any]] = {}
-    knob: ClassVar[Knob | None] = Knob("prototype_temperature", 0.1, (0.05, 0.2))
+    knob: ClassVar[Knob | None] = Knob("contrastive_temperature", 1.0, (0.1, 0.3))
 
     variants = frozenset({"prototypes", "without"})
 
