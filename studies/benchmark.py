@@ -68,8 +68,10 @@ def shared(given: argparse.Namespace) -> dict[str, object]:
 
 
 def searched_k(line: list[str]) -> str:
-    """How K is searched for before the training of a line, if it is."""
-    return line[2] if line[0] == "run" else "brent"
+    """How K is searched for before the training of a line, if the method does not find it."""
+    if line[0] != "run":
+        return "brent"
+    return "own" if find_method(line[1]).finds_k else line[2]
 
 
 def prepare(given: argparse.Namespace, seed: int, ways: set[str]) -> Shelf:
@@ -104,6 +106,7 @@ def work(given: argparse.Namespace, shelves: dict[int, Shelf], queues: list[mp.Q
                     done.put(said)
                     break
                 held.put(line)
+                time.sleep(2)  # else all cores would ask again and again
 
 
 def attempt(line: list[str], given: argparse.Namespace, shelf: Shelf) -> str | None:
