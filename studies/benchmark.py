@@ -158,9 +158,7 @@ def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
     variant = {"k": k, "n_starts": given.n_starts, **variant}
     trials = None if given.tuned is None else commands.read_records(given.tuned)
     finished = {record.case.trial for record in trials or [] if record.case.method == method}
-    if trials is not None and len(finished) < len(
-        commands._list_trials(method, given.dataset, 99, trial, {})
-    ):
+    if trials is not None and len(finished) < n_trials(method):
         raise InputError("The tuning results lack trials.")
 
     def listed(names: str, **values: object) -> list[commands._Run]:

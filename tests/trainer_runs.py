@@ -24,6 +24,7 @@ SMALL = {
     "projection_head": False,
     "moves_every": 2,
     "validation_share": 0.25,
+    "contrastive_temperature": 0.1,  # at 1, so few steps hardly change the network
 }
 N_STEPS = 4  # 112 pictures in batches of 32
 
