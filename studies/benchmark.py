@@ -44,7 +44,7 @@ from newfound.bench.protocol import bench_settings
 from newfound.bench.record import Record
 from newfound.bench.run import Place, rows_of
 from newfound.bench.run_files import start_file
-from newfound.bench.splits import make_split
+from newfound.bench.splits import hide_known, make_split
 from newfound.bench.tuning import trials_of
 from newfound.deep.engine import start_engine
 from newfound.deep.images.view_pairs import Shelf, StoredViews, shared_views
@@ -67,14 +67,14 @@ def shared(given: argparse.Namespace) -> dict[str, object]:
     return {name: getattr(given, name) for name in names} | values_of(given.others)
 
 
-def searched_k(line: list[str]) -> str:
-    """How K is searched for before the training of a line, if the method does not find it."""
+def searched_k(line: list[str]) -> tuple[str, bool]:
+    """How K is searched for before a training, and whether known classes are hidden in it."""
     if line[0] != "run":
-        return "brent"
-    return "own" if find_method(line[1]).finds_k else line[2]
+        return "brent", True
+    return "own" if find_method(line[1]).finds_k else line[2], False
 
 
-def prepare(given: argparse.Namespace, seed: int, ways: set[str]) -> Shelf:
+def prepare(given: argparse.Namespace, seed: int, ways: set[tuple[str, bool]]) -> Shelf:
     """The stored views of a seed, on the GPU; and K, which else every worker would search."""
     settings = bench_settings(given.dataset, given.model).with_changes(**shared(given), seed=seed)
     data = load_dataset(given.dataset, given.root, incomplete=True)
@@ -86,10 +86,12 @@ def prepare(given: argparse.Namespace, seed: int, ways: set[str]) -> Shelf:
     with shared_views(shelf):
         parts = setup.network.backbone, setup.views, setup.feed, fabric
         StoredViews(*parts, n_views=given.n_stored_views, seed=seed)
-    start = start_file(given.dataset, split, settings, given.work)
-    for way in sorted(ways & {"brent", "count"}):
-        case = Case("kmeans", given.dataset, k=way, seed=seed)
-        find_k(case, split, pixels, settings, start)
+    for way, hidden in sorted(ways):
+        if way in ("brent", "count"):
+            case = Case("kmeans", given.dataset, k=way, seed=seed, hidden=hidden)
+            labels = hide_known(split) if hidden else split
+            start = start_file(given.dataset, labels, settings, given.work)
+            find_k(case, labels, pixels, settings, start)
     return shelf
 
 
