@@ -415,14 +415,15 @@ def test_variance_has_a_line_for_each_data_set(runs, tmp_path):
 @pytest.mark.parametrize(
     ("shape", "sizes"),
     [
-        ((1000, 768), [8, 16, 32, 64, 128, 256, 512, 768]),
-        ((1000, 64), [8, 16, 32, 64]),
-        ((11, 64), [8, 10]),
-        ((100, 8), [8]),
-        ((100, 5), [5]),
+        ((1000, 768, 50), [8, 16, 32, 64, 128, 256, 512, 768]),
+        ((6000, 1280, 200), [8, 16, 32, 64, 128, 256, 512, 579]),
+        ((1000, 64, 10), [8, 16, 32, 64]),
+        ((11, 64, 10), [8, 10]),
+        ((100, 8, 10), [8]),
+        ((100, 5, 10), [5]),
     ],
 )
-def test_directions_from_8_to_all(shape, sizes):
+def test_directions_from_8_to_as_many_as_fit_into_memory(shape, sizes):
     assert direction_sizes(*shape) == sizes
 
 

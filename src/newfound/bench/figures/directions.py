@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ MIXTURE, K_MEANS = "mixture", "semi-supervised k-means"
 #: Number of starts of each.
 _N_STARTS = 3
 _FIRST = 8
+#: Numbers in one array of covariances, K·q²: half a GB. A mixture holds several at once.
+_MOST_NUMBERS = 2**26
 
 
 def draw_directions(source: str, runs: Runs) -> Figure:
@@ -52,7 +55,7 @@ def draw_directions(source: str, runs: Runs) -> Figure:
     figure = new_figure(5.2 * len(panels), 4.3, title)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for place, (name, X) in zip(axes, panels, strict=True):
-        sizes = direction_sizes(*X.shape)
+        sizes = direction_sizes(len(X), X.shape[1], data.n_classes)
         place.set_title(name, fontsize=9)
         _draw_scores(place, sizes, accuracy_over_directions(X, data.split, settings, sizes))
         mark_directions(place, settings.estep.n_directions)
@@ -67,15 +70,17 @@ def draw_directions(source: str, runs: Runs) -> Figure:
     return figure
 
 
-def direction_sizes(n_rows: int, n_columns: int) -> list[int]:
+def direction_sizes(n_rows: int, n_columns: int, n_classes: int) -> list[int]:
     """Numbers of directions to try: 8, 16, 32 … and the largest possible one.
 
     Parameters
     ----------
     n_rows, n_columns : int
         Shape of the features.
+    n_classes : int
+        K. The covariances of many components take too much memory with all directions.
     """
-    most = min(n_rows - 1, n_columns)
+    most = min(n_rows - 1, n_columns, math.isqrt(_MOST_NUMBERS // n_classes))
     sizes = [_FIRST]
     while 2 * sizes[-1] < most:
         sizes.append(2 * sizes[-1])
