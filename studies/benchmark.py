@@ -1,4 +1,4 @@
-"""All runs of one data set on one GPU: many trainings at once, which share their stored views.
+"""All runs of one data set: many trainings at once, which share their stored views.
 
     python studies/benchmark.py cub --plan plan.txt --workers 12 --minutes 20 OPTIONS
 
@@ -38,6 +38,7 @@ import torch.multiprocessing as mp
 from newfound.bench import commands
 from newfound.bench.case import PARTS, Case, case_key
 from newfound.bench.datasets import load_dataset
+from newfound.bench.datasets.long_tail import base_of
 from newfound.bench.finding_k import find_k
 from newfound.bench.methods import NAMES, find_method
 from newfound.bench.protocol import bench_settings
@@ -71,11 +72,13 @@ def searched_k(line: list[str]) -> tuple[str, bool]:
     """How K is searched for before a training, and whether known classes are hidden in it."""
     if line[0] != "run":
         return "brent", True
-    return "own" if find_method(line[1]).finds_k else line[2], False
+    # our mixture on a rival's features needs the K that the rival may find by itself
+    counts = find_method(line[1]).own_k == "count" == line[2]
+    return "own" if counts else line[2], False
 
 
 def prepare(given: argparse.Namespace, seed: int, ways: set[tuple[str, bool]]) -> Shelf:
-    """The stored views of a seed, on the GPU; and K, which else every worker would search."""
+    """The stored views of a seed, on the device; and K, which else every worker would search."""
     settings = bench_settings(given.dataset, given.model).with_changes(**shared(given), seed=seed)
     data = load_dataset(given.dataset, given.root, incomplete=True)
     fabric = start_engine(settings.run, settings.optimiser.batch_size)
@@ -174,12 +177,13 @@ def runs_of(line: list[str], given: argparse.Namespace) -> list[commands._Run]:
     return runs + listed(method, clustering="mixture") if has_features else runs
 
 
-def whole_plan(rivals: tuple[str, ...]) -> list[str]:
+def whole_plan(dataset: str, rivals: tuple[str, ...]) -> list[str]:
     """All lines that the protocol asks for, the most important first."""
     # PIM clusters the features of GCD, in GCD's line
     methods = [name for name in NAMES if name not in ("gpc", "gpc-literal", "pim")]
     ways = [f"{k} {seed}" for k in ("known", "count", "brent") for seed in range(3)]
-    lines = [f"tune {name} {i}" for name in ("gpc", *methods) for i in range(n_trials(name))]
+    tuned = ("gpc", *methods) if base_of(dataset) == dataset else ()
+    lines = [f"tune {name} {i}" for name in tuned for i in range(n_trials(name))]
     lines += [f"run {name} {way}" for way in ways for name in ("gpc", *methods)]
     lines += [f"run gpc-literal {k} {seed}" for k in ("known", "unknown") for seed in range(3)]
     lines += [f"run gpc count {seed} --without {part}" for seed in range(3) for part in PARTS]
@@ -218,7 +222,7 @@ def missing(given: argparse.Namespace) -> list[str]:
         except InputError:  # its trials are not finished
             return True
 
-    return [line for line in whole_plan(best_rivals(records)) if is_open(line)]
+    return [line for line in whole_plan(given.dataset, best_rivals(records)) if is_open(line)]
 
 
 def values_of(text: str) -> dict[str, object]:

@@ -229,6 +229,7 @@ def test_the_letter_of_the_paper():
         "weight_average": 0.0,
     }
     assert letter.items() <= paper.as_dict().items()
+    assert Settings(contrastive_temperature=0.3).to_the_letter() == paper  # today's default, too
     assert letter.items().isdisjoint(Settings().as_dict().items())
     assert Settings().to_the_letter() == paper
     changed = Settings.paper(epochs=3, pca="off")

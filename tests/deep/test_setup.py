@@ -16,7 +16,12 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (6, 3, 64, 64), dtype=np.uint
 def made():
     def make(**values):
         settings = Settings(
-            model="test_efficientnet", weights="random", trainable="last", image_size=64, **values
+            model="test_efficientnet",
+            weights="random",
+            trainable="last",
+            image_size=64,
+            device="cpu",
+            **values,
         )
         fabric = start_engine(settings.run, 4)
         return set_up(PIXELS, settings, PrototypicalContrast(settings), fabric)

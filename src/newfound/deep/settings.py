@@ -48,6 +48,7 @@ class Option(NamedTuple):
 _PAPER: dict[str, Any] = {
     "projection_head": False,
     "supervised_weight": 0.0,
+    "contrastive_temperature": 1.0,
     "prototype_temperature": 1.0,
     "target_temperature": 0.0,
     "sizes": "none",

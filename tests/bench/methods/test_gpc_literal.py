@@ -17,6 +17,7 @@ torch.set_num_threads(1)
 LETTER = {
     "projection_head": False,
     "supervised_weight": 0.0,
+    "contrastive_temperature": 1.0,
     "prototype_temperature": 1.0,
     "target_temperature": 0.0,
     "sizes": "none",

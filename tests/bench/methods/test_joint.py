@@ -213,7 +213,7 @@ def pictures(n_rows, n_classes):
 @pytest.mark.parametrize("method", [RankStats, DualRank])
 def test_it_finds_k_while_it_learns(method, tmp_path):
     pixels, truth, y = pictures(40, 8)
-    settings = DIGITS.with_changes(epochs=24, warmup_epochs=3, moves_every=3)
+    settings = DIGITS.with_changes(epochs=16, warmup_epochs=3, moves_every=3)
     joint = method(settings=settings, folder=tmp_path, joint=True)
     assert joint.finds_k
     joint.fit(pixels, y)

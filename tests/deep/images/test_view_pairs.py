@@ -46,13 +46,13 @@ def test_fresh_views_are_the_views_of_the_draws(digits, fabric):
             torch.testing.assert_close(half, expected, rtol=0, atol=1e-6)
 
 
-def all_views(backbone, digits, n_views, seed, chunk=64):
+def all_views(backbone, digits, n_views, seed, together=512):
     """Slowly: every view of every image through the frozen part, (n, n_views, ...)."""
     images = torch.from_numpy(digits.pixels)
     backbone.eval()
     seen = [None] * len(images)
-    for i, start in enumerate(range(0, len(images), chunk)):
-        part = images[start : start + chunk]
+    for i, start in enumerate(range(0, len(images), together)):
+        part = images[start : start + together]
         draws = draw(len(part), seed=seed, epoch=0, batch=i, n_views=n_views)
         for j in range(len(part)):
             views = [VIEWS.random(part[j : j + 1], draws[v, j : j + 1]) for v in range(n_views)]
@@ -71,6 +71,15 @@ def test_a_batch_takes_two_different_stored_views_of_each_image(backbone, digits
             assert distances.min(dim=1).values.max() < 1e-5
             chosen.append(distances.argmin(dim=1))
         assert (chosen[0] != chosen[1]).all()
+
+
+@pytest.mark.parametrize("size", [7, 50, 64])
+def test_views_do_not_depend_on_the_size_of_chunks(backbone, digits, fabric, monkeypatch, size):
+    monkeypatch.setattr(view_pairs, "_DRAWN_TOGETHER", 50)
+    monkeypatch.setattr(view_pairs, "chunk_size", lambda device, image_size: size)
+    stored = store(backbone, digits, fabric)._inputs
+    expected = all_views(backbone, digits, n_views=4, seed=7, together=50)
+    torch.testing.assert_close(stored, expected, rtol=0, atol=1e-5)
 
 
 def test_a_shelf_gives_the_same_views_to_the_next_training(backbone, digits, fabric, monkeypatch):

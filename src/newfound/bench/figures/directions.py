@@ -80,11 +80,11 @@ def direction_sizes(n_rows: int, n_columns: int, n_classes: int) -> list[int]:
     n_classes : int
         K. The covariances of many components take too much memory with all directions.
     """
-    most = min(n_rows - 1, n_columns, math.isqrt(_MOST_NUMBERS // n_classes))
+    most, room = min(n_rows - 1, n_columns), math.isqrt(_MOST_NUMBERS // n_classes)
     sizes = [_FIRST]
     while 2 * sizes[-1] < most:
         sizes.append(2 * sizes[-1])
-    return [*(q for q in sizes if q < most), most]
+    return [q for q in [*(q for q in sizes if q < most), most] if q <= room]
 
 
 def accuracy_over_directions(

@@ -16,7 +16,7 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
-from newfound.arrays import Ints
+from newfound.arrays import Floats, Ints
 from newfound.deep.engine import share_of
 from newfound.deep.images.extraction import SHARE_OF_MEMORY, chunk_size, free_memory
 from newfound.deep.images.feed import Feed
@@ -24,6 +24,9 @@ from newfound.deep.images.views import Views, draw
 from newfound.deep.network.backbone import Backbone
 from newfound.errors import InputError
 from newfound.progress import no_progress
+
+#: Images whose views are drawn together, so that chunks of any size get the same views.
+_DRAWN_TOGETHER = 512
 
 
 class Shelf:
@@ -162,26 +165,31 @@ class StoredViews:
         progress: Callable[[int, int], object],
     ) -> Tensor:
         """Random views of all images through the frozen part, (n, n_views, ...)."""
-        chunk = chunk_size(self._fabric.device, backbone.image_size)
-        rows = [np.arange(i, min(i + chunk, len(feed))) for i in range(0, len(feed), chunk)]
+        chunks = list(self._chunks(len(feed), chunk_size(self._fabric.device, backbone.image_size)))
         stored: Tensor | None = None
         was_training = backbone.training
         backbone.eval()
         with torch.no_grad(), self._fabric.autocast():
-            for i, images in enumerate(feed.batches(rows)):
-                all_draws = draw(
-                    len(images), seed=self._seed, epoch=0, batch=i, n_views=self._n_views
-                )
+            batches = feed.batches([rows for rows, _ in chunks])
+            for (rows, all_draws), images in zip(chunks, batches, strict=True):
                 for view, draws in enumerate(all_draws):
                     seen = _compact(backbone.before(views.random(images, draws)))
                     if stored is None:
                         _check_room(seen, len(feed), self._n_views)
                         stored = seen.new_empty((len(feed), self._n_views, *seen.shape[1:]))
-                    stored[rows[i][0] : rows[i][-1] + 1, view] = seen
-                progress(int(rows[i][-1]) + 1, len(feed))
+                    stored[rows[0] : rows[-1] + 1, view] = seen
+                progress(int(rows[-1]) + 1, len(feed))
         backbone.train(was_training)
         assert stored is not None  # training needs images
         return stored
+
+    def _chunks(self, n_images: int, size: int) -> Iterator[tuple[Ints, Floats]]:
+        """At most `size` images at a time, and the random numbers of their views."""
+        for place, start in enumerate(range(0, n_images, _DRAWN_TOGETHER)):
+            rows = np.arange(start, min(start + _DRAWN_TOGETHER, n_images))
+            draws = draw(len(rows), seed=self._seed, epoch=0, batch=place, n_views=self._n_views)
+            for i in range(0, len(rows), size):
+                yield rows[i : i + size], draws[:, i : i + size]
 
     def batches(self, rows: Ints, epoch: int, first: int = 0) -> Iterator[Tensor]:
         """Yield the inputs of the trained part for each batch, (2·m, ...).
