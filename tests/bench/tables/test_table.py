@@ -349,6 +349,8 @@ def test_the_difference_to_gpc_is_over_the_seeds_that_both_have_on_the_same_spli
     assert cell(records, "3", GPC_KNOWN, "CUB").ours == "51.5 ± 2.1"
     elsewhere = [replace(record, split="other") for record in records[3:]]
     assert cell(records[:3] + elsewhere, "3", simgcd, "CUB").ours == "59.0 ± 18.2"
+    again = [replace(record, files="cut again") for record in records[3:]]
+    assert cell(records[:3] + again, "3", simgcd, "CUB").ours == "59.0 ± 18.2 (−3.0 ± 1.4‡)"
     brent = made_up("simgcd", scores=(90, 0, 0), case={"k": "brent", "pca": False, "seed": 1})
     titles = ("", "SimGCD", "Brent", "no")
     assert cell([*records, brent], "3", titles, "CUB").ours == "90.0 (−9.0)"

@@ -20,6 +20,8 @@ from newfound.bench.tables.selection import fits, one_group
 #: Facts that do not depend on the run. A cell shows all values that occur.
 FACTS = frozenset({"n_known", "n_novel_true", "n_labelled", "n_unlabelled"})
 ACCURACIES = frozenset({"all", "old", "new"})
+#: Mark of a difference between runs whose images were stored in other files, or it is not known.
+OTHER_FILES = "‡"
 #: Tolerance in percentage points; the paper's figures are rounded to 0.1.
 TOLERANCE = 0.3
 
@@ -107,12 +109,14 @@ def _ours(row: Row) -> Row:
 def _difference(seeds: list[Record], ours: list[Record]) -> str:
     """Mean and standard deviation of the differences to GPC with the same seed and split."""
     by_seed = {(record.case.seed, record.split): record for record in ours}
-    pairs = [(record, by_seed.get((record.case.seed, record.split))) for record in seeds]
-    values = [one.all - other.all for one, other in pairs if other and other is not one]
-    if not values:
+    found = [(record, by_seed.get((record.case.seed, record.split))) for record in seeds]
+    pairs = [(one, other) for one, other in found if other and other is not one]
+    if not pairs:
         return ""
+    values = [one.all - other.all for one, other in pairs]
     spread = f" ± {stdev(values):.1f}" if len(values) > 1 else ""
-    return f" ({fmean(values):+.1f}{spread})".replace("-", "−")
+    mark = OTHER_FILES if any(one.files != other.files for one, other in pairs) else ""
+    return f" ({fmean(values):+.1f}{spread}{mark})".replace("-", "−")
 
 
 def _measured(record: Record, show: str) -> float:

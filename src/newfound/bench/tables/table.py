@@ -13,6 +13,7 @@ from newfound.bench.tables.budget import Budget, choose_budget
 from newfound.bench.tables.cells import (
     ACCURACIES,
     FACTS,
+    OTHER_FILES,
     TOLERANCE,
     Cell,
     count_broken,
@@ -208,7 +209,10 @@ def _title(plan: TablePlan, backbone: Backbone | None) -> str:
 def _reading_notes(plan: TablePlan, backbone: Backbone | None) -> list[str]:
     first = "The paper | ours: mean over seeds ± standard deviation; – means no result."
     if plan.paired:
-        first += " In brackets after All: the difference to GPC with the same seeds and split."
+        first += (
+            " In brackets after All: the difference to GPC with the same seeds and split; "
+            f"{OTHER_FILES}: from other files of the same images."
+        )
     if backbone is None:
         return [first, "None of our runs belongs in this table yet."]
     alike = backbone.model == _PAPER_MODEL and backbone.pretraining in ("ImageNet", "")
