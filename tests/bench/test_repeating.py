@@ -79,7 +79,7 @@ def test_records_are_printed_with_scores_commit_and_command():
     words = ["records", "gpc", "cub", "--results", str(RESULTS / "cub")]
     text = CliRunner().invoke(commands.app, words, catch_exceptions=False).output
     of_gpc = [record for record in read_records(RESULTS / "cub") if record.case.method == "gpc"]
-    assert len(of_gpc) > 5
+    assert len(of_gpc) >= 5
     for record in of_gpc:
         case = record.case
         head = (
