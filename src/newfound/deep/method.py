@@ -130,8 +130,6 @@ class PrototypicalContrast(Method):
         loss = mixed_contrast(batch.h, batch.codes, self.settings.losses)
         weight = self.settings.losses.prototype_weight
         weight *= pcl_weight(batch.epoch, self.settings.losses.warmup_epochs)
-        late = max(0.0, 2 * batch.epoch / self.settings.optimiser.epochs - 1)
-        weight *= 1 - self.settings.losses.prototype_fall * late
         if batch.prototypes is None or weight == 0:
             return loss
         v, mu = batch.prototypes.project(batch.z.flatten(0, 1))

@@ -90,8 +90,6 @@ def set_up(pixels: ArrayLike, settings: Settings, method: Method, fabric: Fabric
     torch.manual_seed(settings.run.seed)  # for weights that start at random
     backbone = backbone_for(settings.network)
     network = Network(backbone, method.head(backbone.n_features))
-    network.dropout = settings.losses.dropout
-    network.channel_dropout = settings.losses.channel_dropout
     optimiser = make_optimiser(network, settings.optimiser)
     if fabric.world_size > 1:
         share_batch_norm(network)

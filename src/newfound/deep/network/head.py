@@ -43,7 +43,6 @@ class Network(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.head = head
-        self.dropout = self.channel_dropout = 0.0
 
     def forward(self, images: Tensor, *, past_frozen_part: bool = False) -> tuple[Tensor, Tensor]:
         """Features (n, d) with unit length, and head outputs (n, p).
@@ -61,8 +60,5 @@ class Network(nn.Module):
             features = self.backbone.pool(map)
             h = self.head(features, self.backbone.locations(map))
             return functional.normalize(features.float(), dim=1), h
-        if past_frozen_part and self.channel_dropout:
-            images = functional.dropout2d(images, self.channel_dropout, self.training)
         features = self.backbone.after(images) if past_frozen_part else self.backbone(images)
-        features = functional.dropout(features, self.dropout, self.training)
         return functional.normalize(features.float(), dim=1), self.head(features)
