@@ -49,7 +49,11 @@ def test_the_command_makes_the_same_case(case, listed):
 
 
 @pytest.mark.parametrize(
-    "place", ["cub", "cub/tuning.jsonl", "cars", "cars/tuning.jsonl", "cub-lt", "cars-lt"]
+    "place",
+    [
+        *("cub", "cub/tuning.jsonl", "cars", "cars/tuning.jsonl", "cifar100"),
+        *("cifar100/tuning.jsonl", "cub-lt", "cars-lt"),
+    ],
 )
 def test_every_record_can_be_repeated(place, listed):
     """The published ones, so that a reader can go from any number to its command."""
