@@ -1,10 +1,10 @@
 """Squares of 224 px from the pictures of a data set, as small as the published runs had them.
 
-    python studies/squares.py data/cub squares/cub --root squares
+    python studies/squares.py data/cub squares/cub
 
 Writes each picture as a JPEG of quality 92 with all of its colours (no subsampling), in the same
-folders. With --root it says which files a run on them has, like `files` in its record; that is the
-same only with the same versions of Pillow and its JPEG library. What is there already stays.
+folders, and prints the checksum of the files that a run's record has; it is the same only with the
+same versions of Pillow and its JPEG library. What is there already stays.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ def main() -> None:
     )
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path, help="its last part is the name of the data set")
-    parser.add_argument("--root", type=Path, help="folder of the targets of all data sets")
     given = parser.parse_args()
     pictures = sorted(path for path in given.source.rglob("*") if path.is_file())
     with Pool(os.cpu_count()) as pool:
@@ -49,9 +48,8 @@ def main() -> None:
         for done, _ in enumerate(pool.imap_unordered(work, pictures, chunksize=16), 1):
             if done % 500 == 0 or done == len(pictures):
                 print(f"{done} of {len(pictures)}", flush=True)
-    if given.root is not None:
-        data = load_dataset(given.target.name, given.root, incomplete=True)
-        print(f"{given.target.name}: files {files_checksum(data, make_split(data))}")
+    data = load_dataset(given.target.name, given.target.parent, incomplete=True)
+    print(f"files {files_checksum(data, make_split(data))}")
 
 
 if __name__ == "__main__":
