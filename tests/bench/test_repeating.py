@@ -52,7 +52,7 @@ def test_the_command_makes_the_same_case(case, listed):
     "place",
     [
         *("cub", "cub/tuning.jsonl", "cars", "cars/tuning.jsonl", "cifar100"),
-        *("cifar100/tuning.jsonl", "cub-lt", "cars-lt"),
+        *("cifar100/tuning.jsonl", "cub-lt", "cars-lt", "cifar100-lt"),
     ],
 )
 def test_every_record_can_be_repeated(place, listed):
