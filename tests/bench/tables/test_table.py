@@ -297,7 +297,7 @@ def test_a_table_shows_the_budget_that_fills_most_cells_and_says_what_it_leaves_
     assert found[GCD, "Stanford Cars", "All"].ours == ""  # no other budget fills a gap
     note = note_of(table)
     assert "40 epochs, the budget that fills most cells (6 cells)" in note
-    assert "60 epochs (3 cells); 800 epochs (3 cells)" in note
+    assert "60 epochs (cars: 3 cells); 800 epochs (cub: 3 cells)" in note
     assert note_of(make_tables("3", records[:1])[0]) == ""  # there is nothing to choose
 
 
@@ -324,11 +324,35 @@ def test_views_batches_and_tuning_are_part_of_the_budget_but_a_learning_rate_is_
     (table,) = make_tables("3", records)
     assert cells(table)[GPC, "CUB", "All"].ours == "50.0"
     assert cells(table)[GPC_KNOWN, "CUB", "All"].ours == "51.0"
-    assert "200 epochs, n_stored_views=16 (3 cells); 200 epochs, tuned (3 cells)" in note_of(table)
+    left_out = "200 epochs, n_stored_views=16 (cub: 3 cells); 200 epochs, tuned (cub: 3 cells)"
+    assert left_out in note_of(table)
     (table,) = make_tables("3", records[3:])
     assert cells(table)[GPC_KNOWN, "CUB", "All"].ours == "70.0"
     literal = ("", "GPC literal", "own", "yes")
     assert cells(table)[literal, "CUB", "All"].ours == "54.9"
+
+
+def test_batches_and_the_size_of_images_follow_the_data_set_but_views_do_not():
+    large, known = {"image_size": 128, "n_labelled_per_batch": 256}, {"k": "known"}
+    records = [
+        made_up(scores=(50, 0, 0)),
+        made_up(scores=(51, 0, 0), case=known),
+        made_up(dataset="cars", scores=(60, 0, 0), case={"changes": large}),
+        made_up(dataset="cars", scores=(61, 0, 0), case={"changes": large, **known}),
+        made_up("simgcd", "cars", scores=(99, 0, 0), case={**known, "pca": False}),
+        made_up(dataset="aircraft", scores=(70, 0, 0), case={"changes": {"n_stored_views": 16}}),
+    ]
+    (table,) = make_tables("3", records)
+    found = cells(table)
+    assert found[GPC, "CUB", "All"].ours == "50.0"
+    assert found[GPC, "Stanford Cars", "All"].ours == "60.0"
+    assert found[GPC_KNOWN, "Stanford Cars", "All"].ours == "61.0"
+    # another batch than most runs on the same set, and other views than on most sets
+    assert not any(cell.ours.startswith(("99.0", "70.0")) for cell in found.values())
+    note = note_of(table)
+    both = "200 epochs or 200 epochs, image_size=128, n_labelled_per_batch=256, the budget that"
+    assert both in note
+    assert "200 epochs (cars: 3 cells); 200 epochs, n_stored_views=16 (aircraft: 3 cells)" in note
 
 
 def test_the_difference_to_gpc_is_over_the_seeds_that_both_have_on_the_same_split():

@@ -1,7 +1,11 @@
-"""The budget of a table: how long and on what its runs were trained. A table shows one budget."""
+"""The budget of a table: how long and on what its runs were trained. A table shows one budget.
+
+Only batches and the size of images may differ between data sets.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +21,8 @@ _SETTINGS = frozenset(
     | {"image_size", "trainable", "crop_min", "crop_max", "padding", "flip", "rotation"}
     | {"color_jitter"}
 )
+#: Those of them that follow the data set: they are the same for all methods on it.
+_OF_DATASET = frozenset({"image_size", "n_labelled_per_batch", "n_unlabelled_per_batch"})
 #: Methods without anything to tune fit in tables of tuned and of untuned runs.
 _NEVER_TUNED = frozenset({"gpc-literal"})
 
@@ -32,10 +38,14 @@ class Budget(NamedTuple):
         words = [f"{self.epochs} epochs", *(["tuned"] if self.tuned else [])]
         return ", ".join([*words, *(f"{name}={value}" for name, value in self.changes)])
 
+    @property
+    def shared(self) -> Budget:
+        """The part that is the same on all data sets."""
+        kept = tuple(pair for pair in self.changes if pair[0] not in _OF_DATASET)
+        return self._replace(changes=kept)
+
     def admits(self, case: Case, row: Row) -> bool:
         """Whether a run has this budget, or 1.5 times the epochs where the row asks for it."""
-        if case.epochs == 0:
-            return True
         epochs = 1.5 * self.epochs if row.longer else self.epochs
         tuned = self.tuned if case.method in _NEVER_TUNED else budget_of(case).tuned
         own = budget_of(case)
@@ -48,9 +58,9 @@ def budget_of(case: Case) -> Budget:
     return Budget(case.epochs, case.trial is not None, tuple(sorted(changes.items())))
 
 
-def choose_budget(
+def choose_budgets(
     plan: TablePlan, records: Sequence[Record], epochs: int | None
-) -> tuple[Budget | None, str]:
+) -> tuple[dict[str, Budget] | None, str]:
     """The budget that a table shows, and a note that says how it was chosen.
 
     Parameters
@@ -64,9 +74,11 @@ def choose_budget(
 
     Returns
     -------
-    Budget or None
-        The budget that fills most cells (of equal ones the tuned one, then the longest); for a
-        table of the longest run, the longest. None if no run was trained.
+    dict of str to Budget, or None
+        By data set. Epochs, tuning and views are those that fill most cells (of equal ones the
+        tuned one, then the longest); for a table of the longest run, the longest. Batches and the
+        size of images follow the data set: those that fill most of its cells. None if no run was
+        trained.
     str
         The note; "" without a choice.
 
@@ -75,14 +87,15 @@ def choose_budget(
     InputError
         If no run has that many epochs.
     """
-    filled: dict[Budget, set[tuple[int, int]]] = {}
+    filled: dict[Budget, set[tuple[int, int]]] = defaultdict(set)
+    on_set: dict[str, dict[Budget, set[tuple[int, int]]]] = defaultdict(lambda: defaultdict(set))
     for record in records:
-        if record.case.epochs == 0:
-            continue
+        case, budget = record.case, budget_of(record.case)
         for i, row in enumerate(plan.rows):
             for j, column in enumerate(plan.columns):
-                if not row.longer and fits(record.case, row, column):
-                    filled.setdefault(budget_of(record.case), set()).add((i, j))
+                if case.epochs > 0 and not row.longer and fits(case, row, column):
+                    filled[budget.shared].add((i, j))
+                    on_set[case.dataset][budget].add((i, j))
     asked = {b: cells for b, cells in filled.items() if epochs in (None, b.epochs)}
     if filled and not asked:
         there = ", ".join(str(n) for n in sorted({budget.epochs for budget in filled}))
@@ -95,14 +108,23 @@ def choose_budget(
         return length, len(asked[budget]), budget.tuned, budget.epochs, str(budget.changes)
 
     best = max(asked, key=rank)
-    others = [
-        f"{budget} ({len(cells)} cells)" for budget, cells in filled.items() if budget != best
-    ]
+    chosen = {
+        name: max(able, key=lambda budget: (len(able[budget]), str(budget)))
+        for name, found in on_set.items()
+        if (able := {b: cells for b, cells in found.items() if b.shared == best})
+    }
+    shown = sorted({str(budget) for budget in chosen.values()})
+    others = {
+        f"{budget} ({name}: {len(cells)} cells)"
+        for name, found in on_set.items()
+        for budget, cells in found.items()
+        if budget != chosen.get(name)
+    }
     if not others:
-        return best, ""
+        return chosen, ""
     how = "as asked" if epochs is not None else "the budget that fills most cells"
     how = "the longest" if plan.longest and epochs is None else how
-    return best, (
-        f"Only runs of one budget are shown: {best}, {how} ({len(asked[best])} cells). Other runs "
-        f"are left out: {'; '.join(sorted(others))}. Choose with --epochs."
+    return chosen, (
+        f"Only runs of one budget are shown: {' or '.join(shown)}, {how} ({len(asked[best])} "
+        f"cells). Other runs are left out: {'; '.join(sorted(others))}. Choose with --epochs."
     )

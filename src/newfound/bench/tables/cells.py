@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from newfound.bench.case import Case
 from newfound.bench.record import Record
 from newfound.bench.tables.budget import Budget
 from newfound.bench.tables.plan import DATASETS, Column, Row, TablePlan
@@ -47,7 +48,11 @@ class Cell:
 
 
 def fill_cell(
-    plan: TablePlan, row: Row, column: Column, records: list[Record], budget: Budget | None
+    plan: TablePlan,
+    row: Row,
+    column: Column,
+    records: list[Record],
+    budgets: dict[str, Budget] | None,
 ) -> Cell:
     """The cell of a row and a column.
 
@@ -57,8 +62,8 @@ def fill_cell(
         Position of the cell.
     records : list of Record
         Records of one backbone.
-    budget : Budget or None
-        The budget of the table; None if no run was trained.
+    budgets : dict of str to Budget, or None
+        The budget of the table by data set; None if no run was trained.
 
     Returns
     -------
@@ -73,12 +78,12 @@ def fill_cell(
     if show in FACTS:
         values = sorted({int(getattr(record, show)) for record in found})
         return Cell(figure, "; ".join(f"{value:,}" for value in values), marked)
-    seeds = _runs_of(row, column, show, records, budget)
+    seeds = _runs_of(row, column, show, records, budgets)
     if not seeds:
         return Cell(figure, "", marked)
     ours = _figure([_measured(record, show) for record in seeds], show)
     if plan.paired and show == "all":
-        ours += _difference(seeds, _runs_of(_ours(row), column, show, records, budget))
+        ours += _difference(seeds, _runs_of(_ours(row), column, show, records, budgets))
     return Cell(figure, ours, marked, _run(plan, seeds))
 
 
@@ -87,7 +92,11 @@ def _share(column: Column) -> float:
 
 
 def _runs_of(
-    row: Row, column: Column, show: str, records: list[Record], budget: Budget | None
+    row: Row,
+    column: Column,
+    show: str,
+    records: list[Record],
+    budgets: dict[str, Budget] | None,
 ) -> list[Record]:
     """The runs that a cell averages, one for each seed."""
     return one_group(
@@ -95,8 +104,14 @@ def _runs_of(
         for record in records
         if fits(record.case, row, column)
         and _measure(record, show) is not None
-        and (budget is None or budget.admits(record.case, row))
+        and (budgets is None or _admitted(record.case, row, budgets))
     )
+
+
+def _admitted(case: Case, row: Row, budgets: dict[str, Budget]) -> bool:
+    """Whether a run was not trained, or has the budget of its data set."""
+    budget = budgets.get(case.dataset)
+    return case.epochs == 0 or (budget is not None and budget.admits(case, row))
 
 
 def _ours(row: Row) -> Row:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from newfound.bench.case import Case
 from newfound.bench.record import Record
-from newfound.bench.tables.budget import Budget, choose_budget
+from newfound.bench.tables.budget import Budget, choose_budgets
 from newfound.bench.tables.cells import (
     ACCURACIES,
     FACTS,
@@ -133,8 +133,8 @@ def _build(
     plan: TablePlan, records: list[Record], backbone: Backbone | None, epochs: int | None
 ) -> Table:
     # facts about data do not depend on how long was trained
-    budget, about = (None, "") if plan.block == "all" else choose_budget(plan, records, epochs)
-    lines = _lines(plan, records, budget)
+    budgets, about = (None, "") if plan.block == "all" else choose_budgets(plan, records, epochs)
+    lines = _lines(plan, records, budgets)
     # if all cells were run in the same way, one note replaces the letters
     runs = list(dict.fromkeys(cell.note for line in lines for cell in line.cells if cell.note))
     letters = {run: _letter(number) for number, run in enumerate(runs)} if len(runs) > 1 else {}
@@ -158,12 +158,12 @@ def _build(
     )
 
 
-def _lines(plan: TablePlan, records: list[Record], budget: Budget | None) -> list[Line]:
+def _lines(plan: TablePlan, records: list[Record], budgets: dict[str, Budget] | None) -> list[Line]:
     """All rows of the paper, and those of ours that have a figure."""
     lines = []
     ruled = False
     for row in plan.rows:
-        cells = tuple(fill_cell(plan, row, column, records, budget) for column in plan.columns)
+        cells = tuple(fill_cell(plan, row, column, records, budgets) for column in plan.columns)
         ruled = ruled or row.ruled  # the rule above a row that is left out goes to the next one
         if row.paper or any(cell.ours for cell in cells):
             lines.append(Line(row.titles, cells, ruled))
