@@ -1,7 +1,7 @@
 """Candidates for the loss, judged by hidden known classes of a picture set, small enough for a CPU.
 
-    python studies/m_step.py cub --root data --out candidates.jsonl --seeds 0 1 2 \
-        base "contrastive_temperature=0.1" "contrastive_temperature=0.1,prototype_weight=0"
+    python studies/m_step.py cub base "contrastive_temperature=0.1,prototype_weight=0" \
+        --root data --out candidates.jsonl --seeds 0 1 2
 
 Only pictures of known classes take part: half of these classes keep their labels (half of their
 pictures), the other half plays novel, and K is given. So the truth of really novel classes cannot

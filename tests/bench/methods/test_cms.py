@@ -10,7 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from newfound.bench.method import BenchMethod
 from newfound.bench.methods import cms as module
-from newfound.bench.methods.cms import CMS, MeanShiftContrast, accuracy, mean_shift, shift
+from newfound.bench.methods.cms import CMS, MeanShiftContrast, accuracy, mean_shift, remember, shift
 from newfound.bench.protocol import bench_settings, make_case
 from newfound.bench.run_files import run_folder
 from newfound.deep.checkpoint import LAST, load_checkpoint
@@ -109,6 +109,15 @@ def test_shifting_all_rows_in_parts_is_the_same(monkeypatch):
     torch.testing.assert_close(shift(v), whole)
     expected = [slow_shift(row, v.tolist(), i) for i, row in enumerate(v.tolist())]
     np.testing.assert_allclose(whole, expected)
+
+
+def test_of_a_row_that_occurs_twice_in_a_batch_the_last_embedding_is_remembered():
+    rows, values, memory = torch.tensor([4, 1, 4, 0, 1, 4]), units(6, 3), torch.zeros(6, 3).double()
+    remember(memory, rows, values)
+    expected = torch.zeros_like(memory)
+    for row, value in zip(rows.tolist(), values, strict=True):
+        expected[row] = value
+    torch.testing.assert_close(memory, expected)
 
 
 # --- K

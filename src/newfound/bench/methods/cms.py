@@ -207,8 +207,7 @@ class MeanShiftContrast(Method):
         supervised = supervised_contrastive_loss(
             v[0], v[1], batch.codes, settings.supervised_temperature
         )
-        with torch.no_grad():
-            memory[batch.rows] = functional.normalize(v.sum(dim=0), dim=1)
+        remember(memory, batch.rows, functional.normalize(v.detach().sum(dim=0), dim=1))
         return (1 - share) * loss + share * supervised
 
 
@@ -221,6 +220,17 @@ class _Head(ProjectionHead):
         super().__init__(n_features)
         n_outputs = len(self[-1].bias)  # type: ignore[arg-type]
         self.register_buffer("memory", torch.zeros(n_rows, n_outputs))
+
+
+def remember(memory: Tensor, rows: Tensor, values: Tensor) -> None:
+    """Write values to rows of the memory, the last one where a row occurs twice in a batch.
+
+    A plain assignment would leave it to chance on a GPU which of the two is written.
+    """
+    order = torch.arange(len(rows), device=rows.device)
+    last = torch.zeros(len(memory), dtype=torch.long, device=rows.device)
+    last.scatter_reduce_(0, rows, order, "amax")
+    memory[rows] = values[last[rows]]
 
 
 def mean_shift(v: Tensor, memory: Tensor, rows: Tensor) -> Tensor:
