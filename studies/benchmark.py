@@ -10,7 +10,8 @@ word is handed on to `newfound bench run`:
     try SETTINGS SEED                      try warmup_epochs=0,whiten=false 1
 
 `run` also puts our mixture on the finished features of a rival. A method that is tuned (--tuned)
-waits for its trials. `try` judges other settings of GPC on hidden known classes, like a trial.
+waits for its trials, and a line that shares a training waits for the one that makes it. `try`
+judges other settings of GPC on hidden known classes, like a trial.
 OPTIONS are those of `newfound bench run` for all lines: --root, --work, --results, --epochs,
 --tune-epochs, --n-stored-views, --model, --weights, --tuned, --n-starts, --precision, --compile.
 Other settings that all lines share are named like those of `try`: --with
@@ -52,6 +53,7 @@ from newfound.deep.images.view_pairs import Shelf, StoredViews, shared_views
 from newfound.deep.method import PrototypicalContrast
 from newfound.deep.setup import set_up
 from newfound.errors import InputError
+from newfound.own_folder import FolderInUseError
 
 #: How often a training is tried again if the memory of the GPU is full, and seconds between.
 N_ATTEMPTS, PAUSE = 4, 15
@@ -115,13 +117,15 @@ def work(given: argparse.Namespace, shelves: dict[int, Shelf], queues: list[mp.Q
 
 
 def attempt(line: list[str], given: argparse.Namespace, shelf: Shelf) -> str | None:
-    """What a line of the plan said; None if its trials are not finished."""
+    """What a line of the plan said; None if its trials, or a training that it shares, run."""
     started, said = time.time(), io.StringIO()
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             do(line, given, shelf)
         texts = said.getvalue().splitlines()
         outcome = [text for text in texts if text.startswith(("  All", "  already"))]
+    except FolderInUseError:
+        return None
     except InputError as error:
         if "tuning results" in str(error):
             return None

@@ -40,6 +40,7 @@ from newfound.mixture.alternatives import ConstrainedDBSCAN, ConstrainedWard
 from newfound.mixture.counting.count import count_categories
 from newfound.mixture.estimator import SplitMergeMixture
 from newfound.mixture.kmeans import SemiSupervisedKMeans
+from newfound.own_folder import FolderInUseError
 from newfound.workflows.demo import DIGITS
 
 torch.set_num_threads(1)
@@ -603,6 +604,21 @@ def test_gcd_is_trained_once_whatever_k_is(runs, folder):
     assert [listener.first for listener in listeners] == [2, 2, 2]  # all epochs were there
     seeds = [prepare("gcd", changes={"seed": seed})[0] for seed in (0, 1)]
     assert run_folder(seeds[0], folder) != run_folder(seeds[1], folder)
+
+
+def test_a_training_that_another_process_makes_is_left_alone(tmp_path):
+    """K given and K unknown share a training; the second one must not write into its folder."""
+
+    class Meanwhile(Listener):
+        def batch(self, epoch, n_done, n_batches):
+            with pytest.raises(FolderInUseError, match="is in use by process"):
+                go("gcd", tmp_path, k="known")
+            raise Stop
+
+    with pytest.raises(Stop):
+        go("gcd", tmp_path, listener=lambda folder: Meanwhile())
+    with pytest.raises(Stop):  # the lock is gone with the run that stopped
+        go("gcd", tmp_path, k="known", listener=lambda folder: StopAfter(0))
 
 
 # --- Brent's search

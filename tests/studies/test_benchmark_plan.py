@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from newfound.own_folder import FolderInUseError
+
 RESULTS = Path(__file__).parents[2] / "results"
 
 
@@ -40,3 +42,13 @@ def test_a_line_with_one_of_its_records_missing_is_run_again(lines):
 def test_the_best_two_rivals_have_other_draws(lines):
     drawn = [line for line in lines(RESULTS / "cub") if "--draw" in line]
     assert [line.split()[1] for line in drawn] == ["cms", "cms", "gcd", "gcd", "gpc", "gpc"]
+
+
+def test_a_line_waits_for_a_training_that_it_shares(load_study, monkeypatch):
+    study = load_study("benchmark")
+
+    def busy(*_):
+        raise FolderInUseError("in use")
+
+    monkeypatch.setattr(study, "do", busy)
+    assert study.attempt(["run", "gcd", "count", "0"], None, None) is None

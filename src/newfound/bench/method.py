@@ -25,6 +25,7 @@ from newfound.deep.settings import Settings
 from newfound.deep.trainer import Trained, train
 from newfound.errors import InputError
 from newfound.labels import encode_labels
+from newfound.own_folder import locked
 
 Self = TypeVar("Self", bound="BenchMethod")
 
@@ -188,15 +189,17 @@ class BenchMethod(ABC):
     def _train(self, learner: Method, pixels: npt.NDArray[np.uint8], codes: Ints) -> Trained:
         """Run the training loop that all methods share; sets `features_` and `history_`."""
         learner.averages_weights = True  # offered to all methods; the setting says whether
-        trained = train(
-            pixels,
-            codes,
-            self.settings,
-            self.folder,
-            method=learner,
-            fingerprint=self.fingerprint,
-            listener=self.listener,
-        )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with locked(self.folder):  # cases that share a training may be run at the same time
+            trained = train(
+                pixels,
+                codes,
+                self.settings,
+                self.folder,
+                method=learner,
+                fingerprint=self.fingerprint,
+                listener=self.listener,
+            )
         self.features_, self.history_ = trained.features, trained.history
         return trained
 
