@@ -69,7 +69,7 @@ class EStep:
             listener.step, "Passing pictures through the network"
         )
         self._shard = Shard(len(setup.feed), setup.fabric)
-        self.labels, self._method, self._setup = labels, method, setup
+        self.labels, self._method = labels, method
         self._settings = settings.with_changes(known_rows=settings.known_rows)
         self._extractor = Extractor(
             setup.network.backbone,
@@ -203,9 +203,7 @@ class EStep:
             z=z.new_empty(0, z.shape[1]),
             labels=clusters.labels,
             n_known=clusters.n_known,
-            prototypes=prototypes_from(
-                z, codes, clusters, reduced, settings, temperature, self._setup.network.shield
-            ),
+            prototypes=prototypes_from(z, codes, clusters, reduced, settings, temperature),
             accuracy=clusters.accuracy(self.labels.all_codes, self.labels.held_out),
         )
 

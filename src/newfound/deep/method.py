@@ -127,25 +127,17 @@ class PrototypicalContrast(Method):
 
     def loss(self, batch: Batch) -> Tensor:
         """Eq. 3, with each view once as the anchor."""
-        h, z = batch.h, batch.z
-        if self.settings.losses.prototype_head:
-            h, z = h[..., : -z.shape[-1]], h[..., -z.shape[-1] :]
-        loss = mixed_contrast(h, batch.codes, self.settings.losses)
+        loss = mixed_contrast(batch.h, batch.codes, self.settings.losses)
         weight = self.settings.losses.prototype_weight
         weight *= pcl_weight(batch.epoch, self.settings.losses.warmup_epochs)
-        late = max(0.0, 2 * batch.epoch / self.settings.optimiser.epochs - 1)
-        weight *= 1 - self.settings.losses.prototype_fall * late
         if batch.prototypes is None or weight == 0:
             return loss
-        v, mu = batch.prototypes.project(z.flatten(0, 1))
+        v, mu = batch.prototypes.project(batch.z.flatten(0, 1))
         tau, is_free = self.settings.losses.prototype_temperature, batch.codes < 0
         targets = torch.cat([batch.assigned, batch.assigned])
         if self.settings.losses.target_temperature > 0:
             of_targets = self.settings.losses.target_temperature
             targets = shares_of_other_view(v, mu, batch.assigned, is_free, of_targets)
-        if self.settings.losses.prototype_dropout > 0:
-            left = functional.dropout(z.flatten(0, 1), self.settings.losses.prototype_dropout)
-            v, mu = batch.prototypes.project(left)
         loss = loss + weight * prototype_loss(v, mu, targets, tau)
         if batch.prototypes.excess is None:
             return loss

@@ -129,7 +129,6 @@ def prototypes_from(
     reduced: Space,
     settings: EStepSettings,
     temperature: float,
-    shield: torch.nn.Module | None = None,
 ) -> Prototypes:
     """Prototypes of a partition, in the space of the loss.
 
@@ -172,12 +171,6 @@ def prototypes_from(
             of_known = clusters.prototypes_in(clusters.V, members)[:n_known]
             centres = np.concatenate([of_known, centres[n_known:]])
         prototypes = Prototypes(put(unit_rows(centres)), Space((*reduced.stages, last)))
-        if shield is not None:
-            with torch.no_grad():
-                z = torch.cat([shield(rows) for rows in torch.split(z, _CHUNK)])
-                v = prototypes.space.project(z).cpu().numpy()
-            behind = clusters.prototypes_in(v, members)
-            prototypes = replace(prototypes, means=put(unit_rows(behind)))
     else:
         means = put(clusters.prototypes_in(z.cpu().numpy(), members))
         prototypes = Prototypes(functional.normalize(means, dim=1), Space(()))

@@ -115,19 +115,6 @@ class LossSettings(Group):
     warmup_epochs: int = _setting(
         20, "T: epochs over which the prototypical loss gains its full weight.", least=0
     )
-    prototype_fall: float = _setting(
-        0.0, "How far λ(t) falls, on a line over the second half of the epochs.", least=0
-    )
-    dropout: float = _setting(0.0, "Share of the features that a batch leaves out.", least=0)
-    channel_dropout: float = _setting(
-        0.0, "Share of the channels that enter the trained part and that a view leaves out.", least=0
-    )
-    prototype_dropout: float = _setting(
-        0.0, "Share of the features that a view leaves out when it is compared with prototypes."
-    )
-    prototype_head: bool = _setting(
-        False, "Compare with prototypes behind a residual MLP, which shields the features."
-    )
     projection_head: bool = _setting(
         True, "Compute the contrastive losses behind an MLP; the paper does not."
     )

@@ -18,7 +18,7 @@ from newfound.deep.images.views import Views, views_for
 from newfound.deep.method import Method
 from newfound.deep.network.backbone import backbone_for
 from newfound.deep.network.batch_norm import share_batch_norm
-from newfound.deep.network.head import Network, Shield
+from newfound.deep.network.head import Network
 from newfound.deep.optimiser import make_optimiser
 from newfound.deep.settings import Settings
 
@@ -90,10 +90,6 @@ def set_up(pixels: ArrayLike, settings: Settings, method: Method, fabric: Fabric
     torch.manual_seed(settings.run.seed)  # for weights that start at random
     backbone = backbone_for(settings.network)
     network = Network(backbone, method.head(backbone.n_features))
-    network.dropout = settings.losses.dropout
-    network.channel_dropout = settings.losses.channel_dropout
-    if settings.losses.prototype_head:
-        network.shield = Shield(backbone.n_features)
     optimiser = make_optimiser(network, settings.optimiser)
     if fabric.world_size > 1:
         share_batch_norm(network)

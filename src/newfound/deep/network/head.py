@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -28,22 +27,6 @@ class ProjectionHead(nn.Sequential):
                 nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 
 
-class Shield(nn.Module):
-    """z + MLP(z), with unit length; it starts as the identity."""
-
-    def __init__(self, n_features: int) -> None:
-        super().__init__()
-        self.first = nn.Linear(n_features, n_features)
-        self.last = nn.Linear(n_features, n_features)
-        nn.init.zeros_(self.last.weight)
-        nn.init.zeros_(self.last.bias)
-
-    def forward(self, z: Tensor) -> Tensor:
-        # entries of z are about 1/√d, too small for a bend of GELU
-        more = self.last(functional.gelu(self.first(z * z.shape[-1] ** 0.5)))
-        return functional.normalize((z + more * z.shape[-1] ** -0.5).float(), dim=-1)
-
-
 class Network(nn.Module):
     """From images to unit-length features for the mixture and head outputs for the losses.
 
@@ -60,8 +43,6 @@ class Network(nn.Module):
         super().__init__()
         self.backbone = backbone
         self.head = head
-        self.dropout = self.channel_dropout = 0.0
-        self.shield: Shield | None = None
 
     def forward(self, images: Tensor, *, past_frozen_part: bool = False) -> tuple[Tensor, Tensor]:
         """Features (n, d) with unit length, and head outputs (n, p).
@@ -79,9 +60,5 @@ class Network(nn.Module):
             features = self.backbone.pool(map)
             h = self.head(features, self.backbone.locations(map))
             return functional.normalize(features.float(), dim=1), h
-        if past_frozen_part and self.channel_dropout:
-            images = functional.dropout2d(images, self.channel_dropout, self.training)
         features = self.backbone.after(images) if past_frozen_part else self.backbone(images)
-        features = functional.dropout(features, self.dropout, self.training)
-        z, h = functional.normalize(features.float(), dim=1), self.head(features)
-        return z, h if self.shield is None else torch.cat([h.float(), self.shield(z)], dim=1)
+        return functional.normalize(features.float(), dim=1), self.head(features)
