@@ -332,6 +332,16 @@ def test_views_batches_and_tuning_are_part_of_the_budget_but_a_learning_rate_is_
     assert cells(table)[literal, "CUB", "All"].ours == "54.9"
 
 
+def test_what_cannot_be_tuned_is_shown_on_a_data_set_without_tuned_runs():
+    records = [
+        made_up(case={"trial": 2}),
+        made_up("gpc-literal", "cars", scores=(30, 0, 0), case={"k": "own"}),
+    ]
+    (table,) = make_tables("3", records)
+    literal = ("", "GPC literal", "own", "yes")
+    assert cells(table)[literal, "Stanford Cars", "All"].ours == "30.0"
+
+
 def test_batches_and_the_size_of_images_follow_the_data_set_but_views_do_not():
     large, known = {"image_size": 128, "n_labelled_per_batch": 256}, {"k": "known"}
     records = [

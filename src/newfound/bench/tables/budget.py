@@ -44,12 +44,25 @@ class Budget(NamedTuple):
         kept = tuple(pair for pair in self.changes if pair[0] not in _OF_DATASET)
         return self._replace(changes=kept)
 
+
+class Budgets(NamedTuple):
+    """What a table shows: the part that all data sets share, and the whole of some of them."""
+
+    shared: Budget
+    on: dict[str, Budget]
+
     def admits(self, case: Case, row: Row) -> bool:
-        """Whether a run has this budget, or 1.5 times the epochs where the row asks for it."""
-        epochs = 1.5 * self.epochs if row.longer else self.epochs
-        tuned = self.tuned if case.method in _NEVER_TUNED else budget_of(case).tuned
-        own = budget_of(case)
-        return abs(own.epochs - epochs) < 1 and own.changes == self.changes and tuned == self.tuned
+        """Whether a run was not trained, or has the budget of its data set.
+
+        If the row asks for it, 1.5 times the epochs.
+        """
+        if case.epochs == 0:
+            return True
+        budget, own = self.on.get(case.dataset, self.shared), budget_of(case)
+        epochs = 1.5 * budget.epochs if row.longer else budget.epochs
+        tuned = budget.tuned if case.method in _NEVER_TUNED else own.tuned
+        same = own.changes == budget.changes and tuned == budget.tuned
+        return same and abs(own.epochs - epochs) < 1
 
 
 def budget_of(case: Case) -> Budget:
@@ -60,8 +73,8 @@ def budget_of(case: Case) -> Budget:
 
 def choose_budgets(
     plan: TablePlan, records: Sequence[Record], epochs: int | None
-) -> tuple[dict[str, Budget] | None, str]:
-    """The budget that a table shows, and a note that says how it was chosen.
+) -> tuple[Budgets | None, str]:
+    """The budgets that a table shows, and a note that says how they were chosen.
 
     Parameters
     ----------
@@ -74,11 +87,10 @@ def choose_budgets(
 
     Returns
     -------
-    dict of str to Budget, or None
-        By data set. Epochs, tuning and views are those that fill most cells (of equal ones the
-        tuned one, then the longest); for a table of the longest run, the longest. Batches and the
-        size of images follow the data set: those that fill most of its cells. None if no run was
-        trained.
+    Budgets or None
+        Epochs, tuning and views are those that fill most cells (of equal ones the tuned one, then
+        the longest); for a table of the longest run, the longest. Batches and the size of images
+        are those that fill most cells of the data set. None if no run was trained.
     str
         The note; "" without a choice.
 
@@ -87,44 +99,52 @@ def choose_budgets(
     InputError
         If no run has that many epochs.
     """
-    filled: dict[Budget, set[tuple[int, int]]] = defaultdict(set)
-    on_set: dict[str, dict[Budget, set[tuple[int, int]]]] = defaultdict(lambda: defaultdict(set))
-    for record in records:
-        case, budget = record.case, budget_of(record.case)
-        for i, row in enumerate(plan.rows):
-            for j, column in enumerate(plan.columns):
-                if case.epochs > 0 and not row.longer and fits(case, row, column):
-                    filled[budget.shared].add((i, j))
-                    on_set[case.dataset][budget].add((i, j))
-    asked = {b: cells for b, cells in filled.items() if epochs in (None, b.epochs)}
+    filled = _cells_filled(plan, records)
+    asked: dict[Budget, int] = defaultdict(int)
+    for (_, budget), n_cells in filled.items():
+        if epochs in (None, budget.epochs):
+            asked[budget.shared] += n_cells
     if filled and not asked:
-        there = ", ".join(str(n) for n in sorted({budget.epochs for budget in filled}))
+        there = ", ".join(str(n) for n in sorted({budget.epochs for _, budget in filled}))
         raise InputError(f"No run of this table has {epochs} epochs; there are runs of {there}.")
     if not asked:
         return None, ""
 
     def rank(budget: Budget) -> tuple[int, int, bool, int, str]:
         length = budget.epochs if plan.longest else 0
-        return length, len(asked[budget]), budget.tuned, budget.epochs, str(budget.changes)
+        return length, asked[budget], budget.tuned, budget.epochs, str(budget.changes)
 
-    best = max(asked, key=rank)
-    chosen = {
-        name: max(able, key=lambda budget: (len(able[budget]), str(budget)))
-        for name, found in on_set.items()
-        if (able := {b: cells for b, cells in found.items() if b.shared == best})
-    }
-    shown = sorted({str(budget) for budget in chosen.values()})
-    others = {
-        f"{budget} ({name}: {len(cells)} cells)"
-        for name, found in on_set.items()
-        for budget, cells in found.items()
-        if budget != chosen.get(name)
-    }
-    if not others:
-        return chosen, ""
+    best, on = max(asked, key=rank), {}
+    for name, budget in sorted(filled, key=lambda key: (filled[key], str(key[1]))):
+        if budget.shared == best:
+            on[name] = budget  # the last one fills most cells
     how = "as asked" if epochs is not None else "the budget that fills most cells"
     how = "the longest" if plan.longest and epochs is None else how
-    return chosen, (
-        f"Only runs of one budget are shown: {' or '.join(shown)}, {how} ({len(asked[best])} "
-        f"cells). Other runs are left out: {'; '.join(sorted(others))}. Choose with --epochs."
+    return Budgets(best, on), _note(on, filled, f"{how} ({asked[best]} cells)")
+
+
+def _cells_filled(plan: TablePlan, records: Sequence[Record]) -> dict[tuple[str, Budget], int]:
+    """How many cells the runs of a data set with one budget fill."""
+    filled: dict[tuple[str, Budget], set[tuple[int, int]]] = defaultdict(set)
+    for case in (record.case for record in records if record.case.epochs > 0):
+        for i, row in enumerate(plan.rows):
+            for j, column in enumerate(plan.columns):
+                if not row.longer and fits(case, row, column):
+                    filled[case.dataset, budget_of(case)].add((i, j))
+    return {key: len(cells) for key, cells in filled.items()}
+
+
+def _note(on: dict[str, Budget], filled: dict[tuple[str, Budget], int], how: str) -> str:
+    """What is shown and what is left out; "" if nothing is."""
+    others = sorted(
+        f"{budget} ({name}: {n_cells} cells)"
+        for (name, budget), n_cells in filled.items()
+        if budget != on.get(name)
+    )
+    shown = " or ".join(sorted({str(budget) for budget in on.values()}))
+    if not others:
+        return ""
+    return (
+        f"Only runs of one budget are shown: {shown}, {how}. Other runs are left out: "
+        f"{'; '.join(others)}. Choose with --epochs."
     )

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from newfound.bench.case import Case
 from newfound.bench.record import Record
-from newfound.bench.tables.budget import Budget
+from newfound.bench.tables.budget import Budgets
 from newfound.bench.tables.plan import DATASETS, Column, Row, TablePlan
 from newfound.bench.tables.selection import fits, one_group
 
@@ -52,7 +51,7 @@ def fill_cell(
     row: Row,
     column: Column,
     records: list[Record],
-    budgets: dict[str, Budget] | None,
+    budgets: Budgets | None,
 ) -> Cell:
     """The cell of a row and a column.
 
@@ -62,8 +61,8 @@ def fill_cell(
         Position of the cell.
     records : list of Record
         Records of one backbone.
-    budgets : dict of str to Budget, or None
-        The budget of the table by data set; None if no run was trained.
+    budgets : Budgets or None
+        The budgets of the table; None if no run was trained.
 
     Returns
     -------
@@ -96,7 +95,7 @@ def _runs_of(
     column: Column,
     show: str,
     records: list[Record],
-    budgets: dict[str, Budget] | None,
+    budgets: Budgets | None,
 ) -> list[Record]:
     """The runs that a cell averages, one for each seed."""
     return one_group(
@@ -104,14 +103,8 @@ def _runs_of(
         for record in records
         if fits(record.case, row, column)
         and _measure(record, show) is not None
-        and (budgets is None or _admitted(record.case, row, budgets))
+        and (budgets is None or budgets.admits(record.case, row))
     )
-
-
-def _admitted(case: Case, row: Row, budgets: dict[str, Budget]) -> bool:
-    """Whether a run was not trained, or has the budget of its data set."""
-    budget = budgets.get(case.dataset)
-    return case.epochs == 0 or (budget is not None and budget.admits(case, row))
 
 
 def _ours(row: Row) -> Row:

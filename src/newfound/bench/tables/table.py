@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from newfound.bench.case import Case
 from newfound.bench.record import Record
-from newfound.bench.tables.budget import Budget, choose_budgets
+from newfound.bench.tables.budget import Budgets, choose_budgets
 from newfound.bench.tables.cells import (
     ACCURACIES,
     FACTS,
@@ -158,7 +158,7 @@ def _build(
     )
 
 
-def _lines(plan: TablePlan, records: list[Record], budgets: dict[str, Budget] | None) -> list[Line]:
+def _lines(plan: TablePlan, records: list[Record], budgets: Budgets | None) -> list[Line]:
     """All rows of the paper, and those of ours that have a figure."""
     lines = []
     ruled = False
